@@ -1,0 +1,29 @@
+"""One root for every error, and beneath it: whose fault it is.
+
+An `assert` is for our own bugs; everything a user can see derives from `OrdercastError`
+and reads as one sentence that says what, where and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = ["OrdercastError", "PeerError", "SetupError", "TraceError", "UsageError"]
+
+
+class OrdercastError(Exception):
+    """The root of all errors that ordercast raises on purpose."""
+
+
+class UsageError(OrdercastError):
+    """The caller asked for something that cannot be."""
+
+
+class PeerError(OrdercastError):
+    """Another process broke the protocol: drop its link, keep the node."""
+
+
+class TraceError(OrdercastError):
+    """A trace cannot be used: which file, which row, and what was expected there."""
+
+
+class SetupError(OrdercastError):
+    """This machine lacks something that the job needs, such as Java."""

@@ -1,0 +1,1 @@
+"""One file per dissemination: how does a message reach everyone?"""

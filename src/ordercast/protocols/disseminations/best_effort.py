@@ -1,0 +1,41 @@
+"""Best-effort broadcast: one copy to each.
+
+Guarantees  everyone receives what a sender that stays up has sent; each message once.
+Assumes     perfect links.
+Costs       n-1 copies, one network delay.
+Permits     a sender that crashes in the middle reaches some and not the others.
+
+    on spread(m):           transmit m to everyone else; m arrives here
+    on receive(m) from j:   m arrives
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ordercast.errors import UsageError
+from ordercast.protocols.effects import Arrive, Effect, Transmit
+from ordercast.protocols.interface import Dissemination
+
+__all__ = ["BestEffort"]
+
+
+class BestEffort(Dissemination):
+    def __init__(self, me: int, size: int) -> None:
+        super().__init__(me, size)
+        self.others = tuple(process for process in range(size) if process != me)
+
+    @staticmethod
+    def packets(items: Any) -> Any:
+        return items
+
+    def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
+        if to is not None:
+            raise UsageError(
+                "best_effort carries broadcasts only: use the dissemination 'direct' for subsets"
+            )
+        return [Transmit(self.others, item), Arrive(self.me, item)]
+
+    def receive(self, source: int, packet: Any) -> Iterable[Effect]:
+        return [Arrive(source, packet)]

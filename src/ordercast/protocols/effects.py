@@ -1,0 +1,56 @@
+"""What a protocol asks for. Handlers return these and never perform anything themselves.
+
+    ordering  ── Spread ──▶  dissemination  ── Transmit ──▶  host (simulator, sockets)
+    ordering  ◀── Arrive ──  dissemination  ◀── receive ───  host
+    ordering  ── Deliver ────────────────────────────────▶  host
+
+`Spread` and `Arrive` stay inside a stack; the host sees `Transmit`, `Deliver` and `StartTimer`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ordercast.protocols.messages import Message
+
+__all__ = ["Arrive", "Deliver", "Effect", "HostEffect", "Spread", "StartTimer", "Transmit"]
+
+
+class Spread(Struct, frozen=True):
+    """Bring `item` to the processes in `to`, or to everyone, the sender included, if None."""
+
+    item: Any
+    to: tuple[int, ...] | None = None
+
+
+class Arrive(Struct, frozen=True):
+    """`item`, created by `source`, is here and may be counted on."""
+
+    source: int
+    item: Any
+
+
+class Transmit(Struct, frozen=True):
+    """Put one copy of `packet` on the link to each process in `to`."""
+
+    to: tuple[int, ...]
+    packet: Any
+
+
+class Deliver(Struct, frozen=True):
+    """Hand the message to the user."""
+
+    message: Message
+
+
+class StartTimer(Struct, frozen=True):
+    """Call `timer(name)` after `delay_us`; a timer of the same name is replaced."""
+
+    name: str
+    delay_us: int
+
+
+HostEffect = Transmit | Deliver | StartTimer
+Effect = Spread | Arrive | HostEffect

@@ -1,0 +1,1 @@
+"""One file per ordering: when may a message be delivered?"""

@@ -1,0 +1,94 @@
+"""An ordering on a dissemination: the one object that a host runs.
+
+The stack numbers the user's messages, passes effects between its two layers until only
+those for the host are left, and knows the wire format of the combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ordercast.errors import PeerError, UsageError
+from ordercast.protocols.effects import Arrive, Effect, HostEffect, Spread
+from ordercast.protocols.interface import Dissemination, Ordering
+from ordercast.protocols.messages import Held, Message, MessageId
+
+__all__ = ["Codec", "Stack"]
+
+
+class Stack:
+    def __init__(self, ordering: Ordering, dissemination: Dissemination) -> None:
+        assert ordering.me == dissemination.me and ordering.size == dissemination.size
+        self.ordering = ordering
+        self.dissemination = dissemination
+        self.me = ordering.me
+        self.size = ordering.size
+        self.sent = 0
+
+    def start(self) -> list[HostEffect]:
+        return [*self._resolve(self.ordering.start()), *self._resolve(self.dissemination.start())]
+
+    def send(
+        self, payload: bytes, to: Iterable[int] | None = None
+    ) -> tuple[Message, list[HostEffect]]:
+        destinations = None if to is None else tuple(sorted(set(to)))
+        if destinations is not None:
+            for process in destinations:
+                if not 0 <= process < self.size:
+                    raise UsageError(
+                        f"process {process} is not in this group of {self.size}: "
+                        f"send to processes 0 to {self.size - 1}"
+                    )
+            if not destinations:
+                raise UsageError("a message needs a destination: give one, or None for everyone")
+        message = Message(MessageId(self.me, self.sent + 1), payload, destinations)
+        effects = list(self._resolve(self.ordering.send(message)))
+        self.sent += 1
+        return message, effects
+
+    def receive(self, source: int, packet: Any) -> list[HostEffect]:
+        return list(self._resolve(self.dissemination.receive(source, packet)))
+
+    def timer(self, name: str) -> list[HostEffect]:
+        effects = [*self.ordering.timer(name), *self.dissemination.timer(name)]
+        return list(self._resolve(effects))
+
+    def suspect(self, process: int) -> list[HostEffect]:
+        effects = [*self.ordering.suspect(process), *self.dissemination.suspect(process)]
+        return list(self._resolve(effects))
+
+    def held(self) -> list[Held]:
+        """What is here and waiting, in the order of ids, so that output does not depend on hashes."""
+        return sorted(self.ordering.held(), key=lambda held: held.id)
+
+    def codec(self) -> Codec:
+        return Codec(self.dissemination.packets(self.ordering.items))
+
+    def _resolve(self, effects: Iterable[Effect]) -> Iterator[HostEffect]:
+        for effect in effects:
+            if isinstance(effect, Spread):
+                yield from self._resolve(self.dissemination.spread(effect.item, effect.to))
+            elif isinstance(effect, Arrive):
+                yield from self._resolve(self.ordering.receive(effect.source, effect.item))
+            else:
+                yield effect
+
+
+class Codec:
+    """Packets to bytes and back. Decoding checks every field: bytes are a stranger's word."""
+
+    def __init__(self, packets: Any) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(packets)
+
+    def encode(self, packet: Any) -> bytes:
+        return self._encoder.encode(packet)
+
+    def decode(self, data: bytes | memoryview) -> Any:
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise PeerError(f"a packet does not fit the wire format: {error}") from None

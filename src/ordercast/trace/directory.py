@@ -1,0 +1,149 @@
+"""A trace on disk: a directory with `manifest.jsonl` and `events.jsonl` or `events/*.parquet`,
+or just one events file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from ordercast.errors import TraceError
+from ordercast.trace.event import Event
+from ordercast.trace.jsonl import read_jsonl, write_jsonl
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.parquet import read_parquet, write_parquet
+
+__all__ = [
+    "Format",
+    "Trace",
+    "TraceWriter",
+    "event_files",
+    "read_events",
+    "read_manifests",
+]
+
+Format = Literal["jsonl", "parquet"]
+MANIFEST = "manifest.jsonl"
+
+
+def event_files(path: Path) -> list[Path]:
+    """Every events file of a trace, in a fixed order."""
+    if path.is_file():
+        if path.suffix not in (".jsonl", ".parquet"):
+            raise TraceError(f"{path}: an events file ends in .jsonl or .parquet")
+        return [path]
+    if not path.is_dir():
+        raise TraceError(f"{path}: there is no such file or directory")
+    files = [path / "events.jsonl"] if (path / "events.jsonl").is_file() else []
+    files += sorted((path / "events").glob("*.jsonl")) + sorted((path / "events").glob("*.parquet"))
+    if not files:
+        raise TraceError(
+            f"{path}: not a trace: it has neither events.jsonl nor events/*.parquet in it"
+        )
+    return files
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    for file in event_files(path):
+        yield from read_jsonl(file) if file.suffix == ".jsonl" else read_parquet(file)
+
+
+def read_manifests(path: Path) -> list[Manifest]:
+    """The runs' manifests; none for a bare events file."""
+    file = path / MANIFEST
+    if not path.is_dir() or not file.is_file():
+        return []
+    manifests: dict[str, Manifest] = {}
+    with file.open("rb") as lines:
+        for row, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"{file}, line {row}"
+            manifest = Manifest.from_json(line, where=where)
+            if manifest.run in manifests:
+                raise TraceError(f"{where}: run {manifest.run!r} has a manifest line already")
+            manifests[manifest.run] = manifest
+    return list(manifests.values())
+
+
+class TraceWriter:
+    """Writes a trace directory. Events go to disk as they come (JSON lines) or at the end
+    (Parquet); the manifests are written on close, when it is known how the runs ended."""
+
+    def __init__(self, directory: Path, *, format: Format = "jsonl") -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any((directory / name).exists() for name in (MANIFEST, "events.jsonl", "events")):
+            raise TraceError(f"{directory}: there is a trace here already: choose another directory")
+        self.directory = directory
+        self._manifests: list[Manifest] = []
+        self._rows: list[Event] = []
+        self._file = (directory / "events.jsonl").open("xb") if format == "jsonl" else None
+
+    def write(self, event: Event) -> None:
+        if self._file is not None:
+            write_jsonl(event, self._file)
+        else:
+            self._rows.append(event)
+
+    def add_manifest(self, manifest: Manifest) -> None:
+        self._manifests.append(manifest)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        else:
+            (self.directory / "events").mkdir()
+            write_parquet(self._rows, self.directory / "events" / "part-0.parquet")
+        lines = b"".join(manifest.to_json() + b"\n" for manifest in self._manifests)
+        (self.directory / MANIFEST).write_bytes(lines)
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One small run in memory: for the oracle, for drawing, for tests."""
+
+    manifest: Manifest
+    members: tuple[int, ...]
+    """Every process of the run. Without a manifest, the members are those seen."""
+    events: tuple[Event, ...]
+    """Each process's events together, in its own order."""
+
+    @classmethod
+    def load(cls, path: Path, *, quiesced: bool = False) -> list[Trace]:
+        """Every run of a trace on disk, by name. `quiesced` is for runs without a manifest."""
+        manifests = {manifest.run: manifest for manifest in read_manifests(path)}
+        events: dict[str, list[Event]] = {run: [] for run in manifests}
+        for event in read_events(path):
+            events.setdefault(event.run, []).append(event)
+        return [
+            cls.of(manifests[run], rows)
+            if run in manifests
+            else cls.bare(run, rows, quiesced=quiesced)
+            for run, rows in sorted(events.items())
+        ]
+
+    @classmethod
+    def of(cls, manifest: Manifest, events: Iterable[Event]) -> Trace:
+        rows = tuple(sorted(events, key=lambda event: (event.process, event.position)))
+        return cls(manifest, tuple(range(len(manifest.processes))), rows)
+
+    @classmethod
+    def bare(cls, run: str, events: Iterable[Event], *, quiesced: bool = False) -> Trace:
+        """A run that nobody wrote a manifest for."""
+        rows = list(events)
+        seen = tuple(sorted({event.process for event in rows}))
+        names = tuple(f"p{process}" for process in range(max(seen, default=-1) + 1))
+        return replace(cls.of(Manifest(run, names, quiesced=quiesced), rows), members=seen)

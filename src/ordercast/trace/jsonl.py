@@ -1,0 +1,42 @@
+"""Events as JSON lines: for people, for diffs, and for a process that may be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ordercast.errors import TraceError
+from ordercast.trace.event import Event, flaw
+
+__all__ = ["decode_event", "encode_event", "read_jsonl", "write_jsonl"]
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Event)
+
+
+def encode_event(event: Event) -> bytes:
+    return _encoder.encode(event) + b"\n"
+
+
+def decode_event(line: bytes | str, *, where: str) -> Event:
+    try:
+        event = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"{where}: not an event: {error}") from None
+    if (reason := flaw(event)) is not None:
+        raise TraceError(f"{where}: {reason}")
+    return event
+
+
+def write_jsonl(event: Event, file: BinaryIO) -> None:
+    file.write(encode_event(event))
+
+
+def read_jsonl(path: Path) -> Iterator[Event]:
+    with path.open("rb") as file:
+        for row, line in enumerate(file, start=1):
+            if line.strip():
+                yield decode_event(line, where=f"{path}, line {row}")

@@ -1,0 +1,76 @@
+"""One line per run: who took part, what was promised, and whether the log is whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ordercast.errors import TraceError
+
+__all__ = ["SCHEMA", "Manifest"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    run: str
+    processes: tuple[str, ...]
+    """Names, in index order."""
+    quiesced: bool = False
+    """Did the run come to rest?"""
+    complete: bool = True
+    """Has the log no holes?"""
+    order: str | None = None
+    dissemination: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Whatever else the line says: seed, fault plan, the command that replays it, …"""
+
+    def to_json(self) -> bytes:
+        known = {
+            "run": self.run,
+            "processes": self.processes,
+            "quiesced": self.quiesced,
+            "complete": self.complete,
+            "order": self.order,
+            "dissemination": self.dissemination,
+            "schema": SCHEMA,
+        }
+        return msgspec.json.encode(known | self.extra)
+
+    @classmethod
+    def from_json(cls, line: bytes | str, *, where: str) -> Manifest:
+        try:
+            row = msgspec.json.decode(line, type=dict[str, Any])
+            known = msgspec.convert(row, _Known)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise TraceError(f"{where}: not a manifest line: {error}") from None
+        if known.schema != SCHEMA:
+            raise TraceError(
+                f"{where}: the trace has schema {known.schema} and this ordercast reads "
+                f"schema {SCHEMA}: use the version of ordercast that wrote it, or a newer one"
+            )
+        return cls(
+            run=known.run,
+            processes=known.processes,
+            quiesced=known.quiesced,
+            complete=known.complete,
+            order=known.order,
+            dissemination=known.dissemination,
+            extra={key: value for key, value in row.items() if key not in _KNOWN_KEYS},
+        )
+
+
+class _Known(msgspec.Struct):
+    run: str
+    processes: tuple[str, ...]
+    quiesced: bool = False
+    complete: bool = True
+    order: str | None = None
+    dissemination: str | None = None
+    schema: int = SCHEMA
+
+
+_KNOWN_KEYS = frozenset(_Known.__struct_fields__)

@@ -1,0 +1,92 @@
+"""Events as Parquet: for machines. Needs pyarrow, which comes with the `spark` extra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ordercast.errors import SetupError, TraceError
+from ordercast.trace.event import REQUIRED, Event, flaw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["arrow_schema", "read_parquet", "to_table", "write_parquet"]
+
+ROW_GROUP_ROWS = 1 << 20
+
+
+def arrow_schema() -> pa.Schema:
+    pa = _pyarrow()
+    return pa.schema(
+        [
+            pa.field("run", pa.string(), nullable=False),
+            pa.field("process", pa.int32(), nullable=False),
+            pa.field("position", pa.int64(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("origin", pa.int32()),
+            pa.field("number", pa.int64()),
+            pa.field("destinations", pa.list_(pa.int32())),
+            pa.field("time_us", pa.int64()),
+            pa.field("bytes", pa.int32()),
+            pa.field("control_bytes", pa.int32()),
+        ]
+    )
+
+
+def to_table(events: Iterable[Event]) -> pa.Table:
+    rows = [msgspec.structs.asdict(event) for event in events]
+    table: pa.Table = _pyarrow().Table.from_pylist(rows, schema=arrow_schema())
+    return table
+
+
+def write_parquet(events: Iterable[Event], path: Path) -> None:
+    """One file, sorted so that each process's log lies together, in its own order."""
+    import pyarrow.parquet as pq
+
+    order = [("run", "ascending"), ("process", "ascending"), ("position", "ascending")]
+    pq.write_table(to_table(events).sort_by(order), path, row_group_size=ROW_GROUP_ROWS)
+
+
+def read_parquet(path: Path) -> Iterator[Event]:
+    pa = _pyarrow()
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TraceError(f"{path}: not a readable Parquet file: {error}") from None
+    with file:
+        known = set(Event.__struct_fields__)
+        missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
+        if missing:
+            raise TraceError(f"{path}: the column {missing[0]!r} is missing")
+        columns = [name for name in file.schema_arrow.names if name in known]
+        row = 0
+        for batch in file.iter_batches(columns=columns):
+            for values in batch.to_pylist():
+                row += 1
+                yield _event(values, where=f"{path}, row {row}")
+
+
+def _event(values: dict[str, Any], *, where: str) -> Event:
+    try:
+        event = msgspec.convert(values, Event)
+    except msgspec.ValidationError as error:
+        raise TraceError(f"{where}: not an event: {error}") from None
+    if (reason := flaw(event)) is not None:
+        raise TraceError(f"{where}: {reason}")
+    return event
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise SetupError(
+            "Parquet traces need pyarrow: pip install 'ordercast[spark]', or use JSON lines"
+        ) from None
+    return pyarrow

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from ordercast.errors import UsageError
 from ordercast.protocols.disseminations.best_effort import BestEffort
 from ordercast.protocols.disseminations.direct import Direct
-from ordercast.protocols.interface import Dissemination, Ordering
+from ordercast.protocols.interface import Destinations, Dissemination, Ordering
 from ordercast.protocols.orderings.causal_vector import CausalVector
 from ordercast.protocols.orderings.fifo import Fifo
 from ordercast.protocols.orderings.unordered import Unordered
@@ -25,8 +25,6 @@ __all__ = [
     "refusal",
 ]
 
-Destinations = Literal["any", "everyone"]
-
 
 @dataclass(frozen=True, slots=True)
 class OrderingEntry:
@@ -34,12 +32,15 @@ class OrderingEntry:
     layer: type[Ordering]
     order: str
     """The word that people know; several orderings may give the same order."""
-    destinations: Destinations
     promises: tuple[str, ...]
     """Properties, by the names of the verdicts, that hold whoever crashes."""
     guarantee: str
     assumes: str
     cost: str
+
+    @property
+    def destinations(self) -> Destinations:
+        return self.layer.destinations
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,15 @@ class DisseminationEntry:
     name: str
     layer: type[Dissemination]
     reliability: str
-    destinations: Destinations
     promises: tuple[str, ...]
     promises_without_crash: tuple[str, ...]
     guarantee: str
     assumes: str
     cost: str
+
+    @property
+    def destinations(self) -> Destinations:
+        return self.layer.destinations
 
 
 Entry = TypeVar("Entry")
@@ -66,7 +70,6 @@ ORDERINGS = {
             name="unordered",
             layer=Unordered,
             order="unordered",
-            destinations="any",
             promises=_SAFE,
             guarantee="each message once, in any order",
             assumes="perfect links",
@@ -76,7 +79,6 @@ ORDERINGS = {
             name="fifo",
             layer=Fifo,
             order="fifo",
-            destinations="any",
             promises=(*_SAFE, "fifo"),
             guarantee="what one process sends arrives in the order it was sent",
             assumes="perfect links",
@@ -86,7 +88,6 @@ ORDERINGS = {
             name="causal_vector",
             layer=CausalVector,
             order="causal",
-            destinations="everyone",
             promises=(*_SAFE, "fifo", "causal"),
             guarantee="no message overtakes one that happened before it",
             assumes="perfect links, fixed group",
@@ -102,7 +103,6 @@ DISSEMINATIONS = {
             name="direct",
             layer=Direct,
             reliability="best_effort",
-            destinations="any",
             promises=(),
             promises_without_crash=("validity", "agreement", "uniform_agreement"),
             guarantee="one copy to each destination",
@@ -113,7 +113,6 @@ DISSEMINATIONS = {
             name="best_effort",
             layer=BestEffort,
             reliability="best_effort",
-            destinations="everyone",
             promises=(),
             promises_without_crash=("validity", "agreement", "uniform_agreement"),
             guarantee="one copy to everyone",

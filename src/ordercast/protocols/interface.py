@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ordercast.protocols.effects import Effect
 from ordercast.protocols.messages import Held, Message
 
-__all__ = ["Dissemination", "Ordering"]
+__all__ = ["Destinations", "Dissemination", "Ordering"]
+
+Destinations = Literal["any", "everyone"]
 
 
-class Layer(ABC):
+class Layer:
     """One member's part of an algorithm, in a group of `size` processes 0..size-1."""
+
+    destinations: ClassVar[Destinations] = "any"
+    """Whom a message may be for: any processes, or always everyone."""
 
     def __init__(self, me: int, size: int) -> None:
         self.me = me
@@ -33,7 +38,7 @@ class Layer(ABC):
         return ()
 
 
-class Ordering(Layer):
+class Ordering(Layer, ABC):
     items: ClassVar[Any]
     """The type (or union) of what this ordering spreads: its part of the wire format."""
 
@@ -50,7 +55,7 @@ class Ordering(Layer):
         return ()
 
 
-class Dissemination(Layer):
+class Dissemination(Layer, ABC):
     @staticmethod
     @abstractmethod
     def packets(items: Any) -> Any:

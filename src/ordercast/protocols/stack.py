@@ -14,14 +14,14 @@ import msgspec
 from ordercast.errors import PeerError, UsageError
 from ordercast.protocols.effects import Arrive, Effect, HostEffect, Spread
 from ordercast.protocols.interface import Dissemination, Ordering
-from ordercast.protocols.messages import Held, Message, MessageId
+from ordercast.protocols.messages import Held, Message, MessageId, message_of
 
 __all__ = ["Codec", "Stack"]
 
 
 class Stack:
     def __init__(self, ordering: Ordering, dissemination: Dissemination) -> None:
-        assert ordering.me == dissemination.me and ordering.size == dissemination.size
+        assert (ordering.me, ordering.size) == (dissemination.me, dissemination.size)
         self.ordering = ordering
         self.dissemination = dissemination
         self.me = ordering.me
@@ -34,22 +34,15 @@ class Stack:
     def send(
         self, payload: bytes, to: Iterable[int] | None = None
     ) -> tuple[Message, list[HostEffect]]:
-        destinations = None if to is None else tuple(sorted(set(to)))
-        if destinations is not None:
-            for process in destinations:
-                if not 0 <= process < self.size:
-                    raise UsageError(
-                        f"process {process} is not in this group of {self.size}: "
-                        f"send to processes 0 to {self.size - 1}"
-                    )
-            if not destinations:
-                raise UsageError("a message needs a destination: give one, or None for everyone")
+        destinations = None if to is None else self._checked(to)
         message = Message(MessageId(self.me, self.sent + 1), payload, destinations)
         effects = list(self._resolve(self.ordering.send(message)))
         self.sent += 1
         return message, effects
 
     def receive(self, source: int, packet: Any) -> list[HostEffect]:
+        if (message := message_of(packet)) is not None and message.id.origin >= self.size:
+            raise PeerError(f"{message.id} comes from nobody in this group of {self.size}")
         return list(self._resolve(self.dissemination.receive(source, packet)))
 
     def timer(self, name: str) -> list[HostEffect]:
@@ -61,11 +54,29 @@ class Stack:
         return list(self._resolve(effects))
 
     def held(self) -> list[Held]:
-        """What is here and waiting, in the order of ids, so that output does not depend on hashes."""
+        """What is here and waiting, in the order of ids."""
         return sorted(self.ordering.held(), key=lambda held: held.id)
 
     def codec(self) -> Codec:
         return Codec(self.dissemination.packets(self.ordering.items))
+
+    def _checked(self, to: Iterable[int]) -> tuple[int, ...]:
+        """Destinations, once each and in order. Refused before any layer has changed."""
+        for layer in (self.ordering, self.dissemination):
+            if layer.destinations == "everyone":
+                raise UsageError(
+                    f"{type(layer).__name__} carries broadcasts only: send to everyone, "
+                    "or choose an algorithm whose destinations are 'any'"
+                )
+        destinations = tuple(sorted(set(to)))
+        if not destinations:
+            raise UsageError("a message needs a destination: give one, or None for everyone")
+        for process in destinations:
+            if not 0 <= process < self.size:
+                raise UsageError(
+                    f"process {process} is not in this group: it has 0 to {self.size - 1}"
+                )
+        return destinations
 
     def _resolve(self, effects: Iterable[Effect]) -> Iterator[HostEffect]:
         for effect in effects:

@@ -75,7 +75,9 @@ class TraceWriter:
     def __init__(self, directory: Path, *, format: Format = "jsonl") -> None:
         directory.mkdir(parents=True, exist_ok=True)
         if any((directory / name).exists() for name in (MANIFEST, "events.jsonl", "events")):
-            raise TraceError(f"{directory}: there is a trace here already: choose another directory")
+            raise TraceError(
+                f"{directory}: there is a trace here already: choose another directory"
+            )
         self.directory = directory
         self._manifests: list[Manifest] = []
         self._rows: list[Event] = []
@@ -120,6 +122,8 @@ class Trace:
     """Every process of the run. Without a manifest, the members are those seen."""
     events: tuple[Event, ...]
     """Each process's events together, in its own order."""
+    described: bool = True
+    """Is there a manifest, so that nobody else can have been a member?"""
 
     @classmethod
     def load(cls, path: Path, *, quiesced: bool = False) -> list[Trace]:
@@ -146,4 +150,5 @@ class Trace:
         rows = list(events)
         seen = tuple(sorted({event.process for event in rows}))
         names = tuple(f"p{process}" for process in range(max(seen, default=-1) + 1))
-        return replace(cls.of(Manifest(run, names, quiesced=quiesced), rows), members=seen)
+        trace = cls.of(Manifest(run, names, quiesced=quiesced), rows)
+        return replace(trace, members=seen, described=False)

@@ -33,7 +33,8 @@ class Event(Struct, frozen=True):
     @property
     def message(self) -> tuple[int, int]:
         """The message's id as (origin, number); only for rows that have one."""
-        assert self.origin is not None and self.number is not None
+        assert self.origin is not None
+        assert self.number is not None
         return self.origin, self.number
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ordercast.errors import UsageError
 from ordercast.protocols.effects import Arrive, Effect, Transmit
 from ordercast.protocols.interface import Dissemination
 
@@ -22,6 +21,8 @@ __all__ = ["BestEffort"]
 
 
 class BestEffort(Dissemination):
+    destinations = "everyone"
+
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
         self.others = tuple(process for process in range(size) if process != me)
@@ -31,10 +32,7 @@ class BestEffort(Dissemination):
         return items
 
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
-        if to is not None:
-            raise UsageError(
-                "best_effort carries broadcasts only: use the dissemination 'direct' for subsets"
-            )
+        assert to is None
         return [Transmit(self.others, item), Arrive(self.me, item)]
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:

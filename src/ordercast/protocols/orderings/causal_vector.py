@@ -40,11 +40,13 @@ class Stamped(Struct, frozen=True, array_like=True, tag="causal_vector"):
 
 class CausalVector(Ordering):
     items = Stamped
+    destinations = "everyone"
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
         self.delivered = [0] * size
-        self.parked: dict[MessageId, list[Stamped]] = {}
+        self.waiting: dict[MessageId, Stamped] = {}
+        self.parked: dict[MessageId, list[MessageId]] = {}
 
     def send(self, message: Message) -> Iterable[Effect]:
         stamp = self.delivered.copy()
@@ -55,21 +57,23 @@ class CausalVector(Ordering):
         origin, number = item.message.id
         if len(item.stamp) != self.size or item.stamp[origin] != number:
             raise PeerError(f"{item.message.id} bears a stamp that does not fit it: {item.stamp}")
-        arrived = deque([item])
-        while arrived:
-            item = arrived.popleft()
-            missing = next(self._missing(item), None)
+        if number <= self.delivered[origin] or item.message.id in self.waiting:
+            raise PeerError(f"{item.message.id} has come before")
+        self.waiting[item.message.id] = item
+        ready = deque([item.message.id])
+        while ready:
+            id = ready.popleft()
+            missing = next(self._missing(self.waiting[id]), None)
             if missing is not None:
-                self.parked.setdefault(missing, []).append(item)
+                self.parked.setdefault(missing, []).append(id)
                 continue
-            self.delivered[item.message.id.origin] += 1
-            yield Deliver(item.message)
-            arrived.extend(self.parked.pop(item.message.id, ()))
+            self.delivered[id.origin] += 1
+            yield Deliver(self.waiting.pop(id).message)
+            ready.extend(self.parked.pop(id, ()))
 
     def held(self) -> Iterator[Held]:
-        for items in self.parked.values():
-            for item in items:
-                yield Held(item.message.id, tuple(self._missing(item)))
+        for id, item in self.waiting.items():
+            yield Held(id, tuple(self._missing(item)))
 
     def _missing(self, item: Stamped) -> Iterator[MessageId]:
         """The last message still lacking from each process, of those that must come before."""

@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all set-up themselves; nothing leaves this directory but package caches.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: demo test lint types fuzz setup java clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+setup: $(STAMP)  ## create .venv with everything that is needed
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup $(VENV)
+	@touch $(STAMP)
+
+java:
+	@scripts/java
+
+demo: $(STAMP) java  ## three real processes, causal order, verified on Spark, with a report
+	$(BIN)/ordercast run --order causal --processes 3 --messages 8
+
+test: $(STAMP) java  ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## style, formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## strict types
+	$(BIN)/mypy
+
+clean:  ## remove what set-up and runs have made
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,7 @@
+"""`python -m ordercast`."""
+
+import sys
+
+from ordercast.cli import main
+
+sys.exit(main())

@@ -1,0 +1,214 @@
+"""Run an algorithm in the deterministic simulator and write its trace.
+
+example:
+  ordercast simulate --ordering causal_vector --processes 5 --messages 50 --seed 7 --trace out
+  ordercast simulate --ordering fifo --faults "loss:5%,crash:1@20ms" --trace out
+  ordercast simulate --scenario tests/scenarios/reply_before_question.txt
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ordercast.cli.console import duration, steps
+from ordercast.errors import UsageError
+from ordercast.protocols import catalog
+from ordercast.simulator.faults import GRAMMAR, parse_faults
+from ordercast.simulator.plan import Network, Plan, Traffic
+from ordercast.simulator.run import Ending, simulate
+from ordercast.simulator.scenario import Scenario, parse, render
+from ordercast.trace.directory import TraceWriter
+from ordercast.trace.event import Event
+from ordercast.trace.manifest import Manifest
+
+__all__ = ["act", "add_arguments"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ordering", default="causal_vector", choices=sorted(catalog.ORDERINGS), metavar="NAME",
+        help="when a message may be delivered (default: causal_vector)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dissemination", choices=sorted(catalog.DISSEMINATIONS), metavar="NAME",
+        help="how a message reaches everyone (default: what suits the ordering)",
+    )  # fmt: skip
+    parser.add_argument("--processes", type=int, default=3, metavar="N")
+    parser.add_argument("--messages", type=int, default=8, metavar="N", help="sent by each process")
+    parser.add_argument("--payload", type=int, default=16, metavar="BYTES")
+    parser.add_argument(
+        "--to", choices=("everyone", "one", "some"), default="everyone",
+        help="broadcasts, unicasts, or random subsets (default: everyone)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0)
+    forms = "; ".join(f"{form}: {meaning}" for form, meaning in GRAMMAR.items())
+    parser.add_argument(
+        "--faults", default="", metavar="PLAN", help=forms.replace("%", "%%") + "; comma-separated"
+    )
+    parser.add_argument(
+        "--scenario", type=Path, metavar="FILE", help="play a scenario file instead"
+    )
+    parser.add_argument("--trace", type=Path, metavar="DIR", help="write the trace here")
+    parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl")
+    parser.add_argument("--story", action="store_true", help="tell every event on stdout")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def act(options: argparse.Namespace) -> int:
+    if options.scenario is not None:
+        return _play(options)
+    return _simulate(options)
+
+
+def _play(options: argparse.Namespace) -> int:
+    scenario = Scenario()
+    blocks = scenario.play(parse(options.scenario.read_text()))
+    print(render(blocks), end="")
+    if options.trace is not None:
+        trace = scenario.trace()
+        with TraceWriter(options.trace, format=options.format) as writer:
+            for event in trace.events:
+                writer.write(event)
+            writer.add_manifest(trace.manifest)
+    return 0
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    if options.messages < 0 or options.payload < 0:
+        raise UsageError("--messages and --payload count from 0 upwards")
+    ordering = options.ordering
+    dissemination = options.dissemination or catalog.choose(ordering)[1]
+    network, crashes = parse_faults(options.faults, Network())
+    plan = Plan(
+        size=options.processes,
+        seed=options.seed,
+        network=network,
+        crashes=crashes,
+        traffic=Traffic(options.messages, options.payload, destinations=options.to),
+    )
+    if catalog.ORDERINGS[ordering].destinations != "any" and options.to != "everyone":
+        raise UsageError(f"{ordering} carries broadcasts only: leave out --to {options.to}")
+    run = f"{ordering}-{dissemination}-n{plan.size}-m{options.messages}-s{plan.seed}"
+    narrate = print if options.story else None
+    tally = _Tally()
+    if options.trace is None:
+        ending = _run(plan, ordering, dissemination, run, tally.write, narrate)
+    else:
+        with TraceWriter(options.trace, format=options.format) as writer:
+
+            def write(event: Event) -> None:
+                tally.write(event)
+                writer.write(event)
+
+            ending = _run(plan, ordering, dissemination, run, write, narrate)
+            writer.add_manifest(_manifest(options, plan, ordering, dissemination, run, ending))
+    _print_summary(options, run, tally, ending)
+    return 0
+
+
+def _run(
+    plan: Plan,
+    ordering: str,
+    dissemination: str,
+    run: str,
+    write: Callable[[Event], None],
+    narrate: Callable[[str], None] | None,
+) -> Ending:
+    with steps() as progress:
+        progress.begin(f"simulating {plan.size} processes")
+        return simulate(
+            plan,
+            build=lambda me, size: catalog.build(ordering, dissemination, me, size),
+            run=run,
+            write=write,
+            narrate=narrate,
+        )
+
+
+def _manifest(
+    options: argparse.Namespace,
+    plan: Plan,
+    ordering: str,
+    dissemination: str,
+    run: str,
+    ending: Ending,
+) -> Manifest:
+    replay = [
+        *("ordercast", "simulate", "--ordering", ordering, "--dissemination", dissemination),
+        *("--processes", str(plan.size), "--messages", str(options.messages)),
+        *("--payload", str(options.payload), "--to", options.to, "--seed", str(plan.seed)),
+    ]
+    if options.faults:
+        replay += ["--faults", options.faults]
+    promises = catalog.promises(ordering, dissemination, crashes=bool(plan.crashes))
+    return Manifest(
+        run=run,
+        processes=tuple(f"p{process}" for process in range(plan.size)),
+        quiesced=ending.quiesced,
+        order=ordering,
+        dissemination=dissemination,
+        extra={
+            "seed": plan.seed,
+            "faults": options.faults,
+            "replay": shlex.join(replay),
+            "promises": list(promises),
+            "clock": "virtual",
+        },
+    )
+
+
+class _Tally:
+    """Counts what passes by, so that the summary needs no second look at the trace."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.kinds: dict[str, int] = {}
+        self.held = 0
+        self.longest_us = 0
+        self._arrived: dict[tuple[int, int, int], int] = {}
+
+    def write(self, event: Event) -> None:
+        self.events += 1
+        self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1
+        if event.kind not in ("receive", "deliver"):
+            return
+        key = (event.process, *event.message)
+        if event.kind == "receive":
+            self._arrived.setdefault(key, event.time_us or 0)
+        elif (arrived := self._arrived.pop(key, None)) is not None:
+            waited = (event.time_us or 0) - arrived
+            self.held += waited > 0
+            self.longest_us = max(self.longest_us, waited)
+
+
+def _print_summary(options: argparse.Namespace, run: str, tally: _Tally, ending: Ending) -> None:
+    summary: dict[str, Any] = {
+        "run": run,
+        "events": tally.events,
+        "sent": tally.kinds.get("send", 0),
+        "delivered": tally.kinds.get("deliver", 0),
+        "held": tally.held,
+        "longest_held_us": tally.longest_us,
+        "crashed": tally.kinds.get("crash", 0),
+        "virtual_us": ending.virtual_us,
+        "quiesced": ending.quiesced,
+        "trace": None if options.trace is None else str(options.trace),
+    }
+    if options.json:
+        print(json.dumps(summary))
+        return
+    rest = "came to rest" if ending.quiesced else "did not come to rest"
+    print(
+        f"{run}: {summary['sent']} messages sent, {summary['delivered']} delivered, "
+        f"{tally.held} held for up to {duration(tally.longest_us)}; "
+        f"{rest} after {duration(ending.virtual_us)} of virtual time"
+    )
+    if options.trace is not None:
+        print(
+            f"trace: {options.trace} (judge it: ordercast verify {shlex.quote(str(options.trace))})"
+        )

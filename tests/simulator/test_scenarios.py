@@ -1,0 +1,64 @@
+"""Every story in tests/scenarios plays as its file says. `pytest --rewrite` writes them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ordercast.oracle import judge
+from ordercast.simulator.scenario import Block, Scenario, parse, render
+from ordercast.trace.directory import Trace
+
+FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
+
+
+def verdict_lines(trace: Trace) -> Iterator[str]:
+    for verdict in judge(trace):
+        why = "" if verdict.witness is None else f": {verdict.witness.sentence}"
+        yield f"{verdict.property} {verdict.verdict} ({verdict.checked} checked){why}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_story_plays_as_written(file: Path, request: pytest.FixtureRequest) -> None:
+    text = file.read_text()
+    played = render(Scenario(judge=verdict_lines).play(parse(text)))
+    if request.config.getoption("--rewrite"):
+        file.write_text(played)
+    else:
+        assert played == text, f"to accept: pytest {__file__} --rewrite, and review the diff"
+
+
+def test_every_story_cites_where_it_comes_from_or_says_what_it_shows() -> None:
+    assert FILES
+    for file in FILES:
+        assert len(parse(file.read_text())[0].comment) >= 1, file
+
+
+def test_commands_that_make_no_sense_are_refused_in_the_story() -> None:
+    scenario = Scenario()
+    assert scenario.command("send 0") == [
+        "refused: a scenario begins with 'group': how many, and which ordering"
+    ]
+    scenario.command("group 3 causal_vector")
+    for command, sentence in {
+        "sned 0": "none that a scenario knows",
+        "pass 0->1": "0 packets are under way",
+        "crash 3": "no process 3",
+        "send 0 to 1": "broadcasts only",
+        "group 3 causal_oracle": "no order 'causal_oracle'",
+        "verdicts": "nobody judges here",
+    }.items():
+        [line] = scenario.command(command)
+        assert line.startswith("refused: "), line
+        assert sentence in line
+
+
+def test_parse_and_render_are_inverse() -> None:
+    blocks = [
+        Block(("# why",), "", ()),
+        Block((), "pass all", ("p1 delivers 0:1",)),
+        Block(("# a", "# b"), "links", ()),
+    ]
+    assert parse(render(blocks)) == blocks

@@ -30,16 +30,10 @@ class NoFifoGuard(CausalVector):
 
     def receive(self, source: int, item: Stamped) -> Iterable[Effect]:
         # Written out, because in the original an overtaken message would look like a repetition.
-        self.waiting[item.message.id] = item
-        ready = [item.message.id]
-        for id in ready:
-            missing = next(self._missing(self.waiting[id]), None)
-            if missing is not None:
-                self.parked.setdefault(missing, []).append(id)
-                continue
+        for ready in self.lot.admit(item.message.id, item, self._lacks):
+            id = ready.message.id
             self.delivered[id.origin] = max(self.delivered[id.origin], id.number)
-            yield Deliver(self.waiting.pop(id).message)
-            ready.extend(self.parked.pop(id, ()))
+            yield Deliver(ready.message)
 
 
 class ForgetsToCount(CausalVector):

@@ -15,12 +15,7 @@ from ordercast.trace.directory import Trace
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
 
-COMBINATIONS = [
-    (ordering.name, dissemination.name)
-    for ordering in catalog.ORDERINGS.values()
-    for dissemination in catalog.DISSEMINATIONS.values()
-    if catalog.refusal(ordering, dissemination) is None
-]
+COMBINATIONS = catalog.combinations()
 
 TROUBLE = {
     "calm": "",
@@ -37,8 +32,10 @@ TROUBLE = {
 
 def traffic_kinds(ordering: str, dissemination: str) -> list[str]:
     entries = catalog.ORDERINGS[ordering], catalog.DISSEMINATIONS[dissemination]
-    anyone = all(entry.destinations == "any" for entry in entries)
-    return ["everyone", "one", "some"] if anyone else ["everyone"]
+    allowed = {entry.destinations for entry in entries}
+    if "one" in allowed:
+        return ["one"]
+    return ["everyone"] if "everyone" in allowed else ["everyone", "one", "some"]
 
 
 def run_once(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,43 +12,71 @@ from hypothesis import strategies as st
 
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols import catalog
-from ordercast.protocols.effects import Deliver, Transmit
-from ordercast.protocols.messages import Message, MessageId, message_of
+from ordercast.protocols.effects import Deliver, HostEffect, StartTimer, Transmit
+from ordercast.protocols.messages import Message, MessageId
+from ordercast.protocols.stack import Stack
 
-COMBINATIONS = [
-    (ordering.name, dissemination.name)
-    for ordering in catalog.ORDERINGS.values()
-    for dissemination in catalog.DISSEMINATIONS.values()
-    if catalog.refusal(ordering, dissemination) is None
-]
+COMBINATIONS = catalog.combinations()
+
+
+def exchange(stacks: list[Stack], sends: dict[int, int]) -> tuple[list[list[Message]], list[bytes]]:
+    """Let each process send so many messages and carry every packet as bytes, until rest.
+    Returns what each process delivered, and all packets."""
+    codec = stacks[0].codec()
+    delivered: list[list[Message]] = [[] for _ in stacks]
+    packets: list[bytes] = []
+    under_way: deque[tuple[int, int, bytes]] = deque()
+    timers: deque[tuple[int, str]] = deque()
+
+    def perform(process: int, effects: list[HostEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                delivered[process].append(effect.message)
+            elif isinstance(effect, Transmit):
+                data = codec.encode(effect.packet)
+                assert codec.decode(data) == effect.packet
+                packets.append(data)
+                under_way.extend((process, to, data) for to in effect.to)
+            elif isinstance(effect, StartTimer):
+                timers.append((process, effect.name))
+
+    for process, count in sends.items():
+        for number in range(1, count + 1):
+            one = stacks[process].ordering.destinations == "one"
+            to = [(process + 1) % len(stacks)] if one else None
+            message, effects = stacks[process].send(b"x", to)
+            assert message.id == MessageId(process, number)
+            perform(process, effects)
+    while under_way or timers:
+        if under_way:
+            source, to, data = under_way.popleft()
+            perform(to, stacks[to].receive(source, codec.decode(data)))
+        else:
+            process, name = timers.popleft()
+            perform(process, stacks[process].timer(name))
+    return delivered, packets
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), COMBINATIONS)
-def test_messages_are_numbered_from_one_and_travel_as_bytes(
+def test_messages_are_numbered_from_one_travel_as_bytes_and_are_delivered(
     ordering: str, dissemination: str
 ) -> None:
-    sender = catalog.build(ordering, dissemination, 0, 3)
-    receiver = catalog.build(ordering, dissemination, 1, 3)
-    codec = sender.codec()
-    for number in (1, 2):
-        message, effects = sender.send(b"x")
-        assert message.id == MessageId(0, number)
-        [transmit] = [effect for effect in effects if isinstance(effect, Transmit)]
-        assert transmit.to == (1, 2)
-        packet = codec.decode(codec.encode(transmit.packet))
-        assert packet == transmit.packet
-        assert message_of(packet) == message
-        assert receiver.receive(0, packet) == [Deliver(message)]
+    stacks = [catalog.build(ordering, dissemination, me, 3) for me in range(3)]
+    delivered, _ = exchange(stacks, {0: 2, 2: 1})
+    if catalog.ORDERINGS[ordering].destinations == "one":
+        expected = [{"2:1"}, {"0:1", "0:2"}, set()]
+    else:
+        expected = [{"0:1", "0:2", "2:1"}] * 3
+    assert [{str(m.id) for m in messages} for messages in delivered] == expected
+    assert not [held for stack in stacks for held in stack.held()]
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), COMBINATIONS)
 @given(st.binary(max_size=60))
 def test_strange_bytes_are_the_peers_fault(ordering: str, dissemination: str, data: bytes) -> None:
     stack = catalog.build(ordering, dissemination, 0, 3)
-    try:
+    with suppress(PeerError):
         stack.receive(1, stack.codec().decode(data))
-    except PeerError:
-        pass
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), COMBINATIONS)
@@ -53,16 +84,18 @@ def test_strange_bytes_are_the_peers_fault(ordering: str, dissemination: str, da
 def test_a_well_formed_packet_with_wrong_numbers_is_the_peers_fault_at_worst(
     ordering: str, dissemination: str, data: st.DataObject
 ) -> None:
+    _, packets = exchange(
+        [catalog.build(ordering, dissemination, me, 3) for me in range(3)], {1: 1, 2: 1}
+    )
     stack = catalog.build(ordering, dissemination, 0, 3)
-    _, effects = catalog.build(ordering, dissemination, 1, 3).send(b"")
-    fields = msgspec.to_builtins(next(e.packet for e in effects if isinstance(e, Transmit)))
-    packet = msgspec.msgpack.encode(_distort(fields, data))
-    for _ in range(2):
-        try:
-            stack.receive(1, stack.codec().decode(packet))
-        except PeerError:
-            pass
-        assert all(held.waits_for for held in stack.held())
+    to = [1] if catalog.ORDERINGS[ordering].destinations == "one" else None
+    stack.send(b"mine", to)
+    for _ in range(3):
+        fields = msgspec.msgpack.decode(data.draw(st.sampled_from(packets)))
+        packet = msgspec.msgpack.encode(_distort(fields, data))
+        with suppress(PeerError):
+            stack.receive(data.draw(st.integers(1, 2)), stack.codec().decode(packet))
+        assert all(held.waits_for or held.waits_on for held in stack.held())
 
 
 def _distort(value: object, data: st.DataObject) -> object:
@@ -116,13 +149,18 @@ def test_a_refused_send_uses_up_no_number() -> None:
 def test_fifo_to_subsets_waits_only_for_its_own_channel() -> None:
     sender = catalog.build("fifo", "direct", 0, 3)
     receiver = catalog.build("fifo", "direct", 2, 3)
-    _, only_p1 = sender.send(b"a", to=[1])
-    first, to_p2 = sender.send(b"b", to=[2])
-    second, to_all = sender.send(b"c")
-    copies = [e for e in to_all if isinstance(e, Transmit) and 2 in e.to]
-    assert receiver.receive(0, copies[0].packet) == []
+
+    def for_p2(effects: list[HostEffect]) -> object:
+        [packet] = [e.packet for e in effects if isinstance(e, Transmit) and 2 in e.to]
+        return packet
+
+    sender.send(b"a", to=[1])
+    first, effects = sender.send(b"b", to=[2])
+    earlier = for_p2(effects)
+    second, effects = sender.send(b"c")
+    assert receiver.receive(0, for_p2(effects)) == []
     assert [str(held) for held in receiver.held()] == ["0:3, waiting for 0:2"]
-    assert receiver.receive(0, to_p2[0].packet) == [Deliver(first), Deliver(second)]
+    assert receiver.receive(0, earlier) == [Deliver(first), Deliver(second)]
 
 
 def test_addressees() -> None:

@@ -28,6 +28,8 @@ from ordercast.trace.manifest import Manifest
 
 __all__ = ["act", "add_arguments"]
 
+WAITING_SHOWN = 10
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -38,12 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dissemination", choices=sorted(catalog.DISSEMINATIONS), metavar="NAME",
         help="how a message reaches everyone (default: what suits the ordering)",
     )  # fmt: skip
+    parser.add_argument(
+        "--threshold", type=int, metavar="K",
+        help="how many must hold a message before a uniform dissemination counts on it",
+    )  # fmt: skip
     parser.add_argument("--processes", type=int, default=3, metavar="N")
     parser.add_argument("--messages", type=int, default=8, metavar="N", help="sent by each process")
     parser.add_argument("--payload", type=int, default=16, metavar="BYTES")
     parser.add_argument(
-        "--to", choices=("everyone", "one", "some"), default="everyone",
-        help="broadcasts, unicasts, or random subsets (default: everyone)",
+        "--to", choices=("everyone", "one", "some"),
+        help="broadcasts, unicasts, or random subsets (default: everyone, if the ordering can)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     forms = "; ".join(f"{form}: {meaning}" for form, meaning in GRAMMAR.items())
@@ -84,6 +90,10 @@ def _simulate(options: argparse.Namespace) -> int:
     ordering = options.ordering
     dissemination = options.dissemination or catalog.choose(ordering)[1]
     network, crashes = parse_faults(options.faults, Network())
+    allowed = catalog.ORDERINGS[ordering].destinations
+    options.to = options.to or ("one" if allowed == "one" else "everyone")
+    if allowed not in ("any", options.to):
+        raise UsageError(f"{ordering} sends to {allowed} only: leave out --to {options.to}")
     plan = Plan(
         size=options.processes,
         seed=options.seed,
@@ -91,13 +101,11 @@ def _simulate(options: argparse.Namespace) -> int:
         crashes=crashes,
         traffic=Traffic(options.messages, options.payload, destinations=options.to),
     )
-    if catalog.ORDERINGS[ordering].destinations != "any" and options.to != "everyone":
-        raise UsageError(f"{ordering} carries broadcasts only: leave out --to {options.to}")
     run = f"{ordering}-{dissemination}-n{plan.size}-m{options.messages}-s{plan.seed}"
     narrate = print if options.story else None
     tally = _Tally()
     if options.trace is None:
-        ending = _run(plan, ordering, dissemination, run, tally.write, narrate)
+        ending = _run(plan, ordering, dissemination, run, tally.write, narrate, options.threshold)
     else:
         with TraceWriter(options.trace, format=options.format) as writer:
 
@@ -105,7 +113,7 @@ def _simulate(options: argparse.Namespace) -> int:
                 tally.write(event)
                 writer.write(event)
 
-            ending = _run(plan, ordering, dissemination, run, write, narrate)
+            ending = _run(plan, ordering, dissemination, run, write, narrate, options.threshold)
             writer.add_manifest(_manifest(options, plan, ordering, dissemination, run, ending))
     _print_summary(options, run, tally, ending)
     return 0
@@ -118,12 +126,15 @@ def _run(
     run: str,
     write: Callable[[Event], None],
     narrate: Callable[[str], None] | None,
+    threshold: int | None,
 ) -> Ending:
     with steps() as progress:
         progress.begin(f"simulating {plan.size} processes")
         return simulate(
             plan,
-            build=lambda me, size: catalog.build(ordering, dissemination, me, size),
+            build=lambda me, size: catalog.build(
+                ordering, dissemination, me, size, threshold=threshold, seed=plan.seed
+            ),
             run=run,
             write=write,
             narrate=narrate,
@@ -145,6 +156,8 @@ def _manifest(
     ]
     if options.faults:
         replay += ["--faults", options.faults]
+    if options.threshold is not None:
+        replay += ["--threshold", str(options.threshold)]
     promises = catalog.promises(ordering, dissemination, crashes=bool(plan.crashes))
     return Manifest(
         run=run,
@@ -158,6 +171,15 @@ def _manifest(
             "replay": shlex.join(replay),
             "promises": list(promises),
             "clock": "virtual",
+            "waiting": [
+                {
+                    "process": process,
+                    "message": str(held.id),
+                    "waits_for": [str(id) for id in held.waits_for],
+                    "waits_on": list(held.waits_on),
+                }
+                for process, held in ending.waiting
+            ],
         },
     )
 
@@ -208,6 +230,10 @@ def _print_summary(options: argparse.Namespace, run: str, tally: _Tally, ending:
         f"{tally.held} held for up to {duration(tally.longest_us)}; "
         f"{rest} after {duration(ending.virtual_us)} of virtual time"
     )
+    for process, held in ending.waiting[:WAITING_SHOWN]:
+        print(f"p{process} still holds {held}")
+    if len(ending.waiting) > WAITING_SHOWN:
+        print(f"… and {len(ending.waiting) - WAITING_SHOWN} more are held")
     if options.trace is not None:
         print(
             f"trace: {options.trace} (judge it: ordercast verify {shlex.quote(str(options.trace))})"

@@ -4,7 +4,7 @@
     ordering  ◀── Arrive ──  dissemination  ◀── receive ───  host
     ordering  ── Deliver ────────────────────────────────▶  host
 
-`Spread` and `Arrive` stay inside a stack; the host sees `Transmit`, `Deliver` and `StartTimer`.
+`Spread` and `Arrive` stay inside a stack; the rest is for the host.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from msgspec import Struct
 
 from ordercast.protocols.messages import Message
 
-__all__ = ["Arrive", "Deliver", "Effect", "HostEffect", "Spread", "StartTimer", "Transmit"]
+__all__ = [
+    "Accept",
+    "Arrive",
+    "Deliver",
+    "Effect",
+    "HostEffect",
+    "Spread",
+    "StartTimer",
+    "Transmit",
+]
 
 
 class Spread(Struct, frozen=True):
@@ -39,6 +48,12 @@ class Transmit(Struct, frozen=True):
     packet: Any
 
 
+class Accept(Struct, frozen=True):
+    """The user's message counts as sent from now on. Most orderings accept it at once."""
+
+    message: Message
+
+
 class Deliver(Struct, frozen=True):
     """Hand the message to the user."""
 
@@ -52,5 +67,5 @@ class StartTimer(Struct, frozen=True):
     delay_us: int
 
 
-HostEffect = Transmit | Deliver | StartTimer
+HostEffect = Accept | Transmit | Deliver | StartTimer
 Effect = Spread | Arrive | HostEffect

@@ -12,14 +12,14 @@ from ordercast.protocols.messages import Held, Message
 
 __all__ = ["Destinations", "Dissemination", "Ordering"]
 
-Destinations = Literal["any", "everyone"]
+Destinations = Literal["any", "everyone", "one"]
 
 
 class Layer:
     """One member's part of an algorithm, in a group of `size` processes 0..size-1."""
 
     destinations: ClassVar[Destinations] = "any"
-    """Whom a message may be for: any processes, or always everyone."""
+    """Whom a message may be for: any processes, always everyone, or just one."""
 
     def __init__(self, me: int, size: int) -> None:
         self.me = me
@@ -37,10 +37,27 @@ class Layer:
         """The host has reason to think that `process` has crashed."""
         return ()
 
+    def trust(self, process: int) -> Iterable[Effect]:
+        """The suspicion of `process` has proved wrong."""
+        return ()
+
+    def held(self) -> Iterable[Held]:
+        """Every message that is here and not handed on yet, and what it waits for."""
+        return ()
+
+    def all_but(self, *processes: int) -> tuple[int, ...]:
+        return tuple(process for process in range(self.size) if process not in processes)
+
 
 class Ordering(Layer, ABC):
     items: ClassVar[Any]
     """The type (or union) of what this ordering spreads: its part of the wire format."""
+    needs_direct: ClassVar[bool] = False
+    """Does it talk to chosen processes even when its messages are for everyone?"""
+    needs_fifo: ClassVar[bool] = False
+    """Must the host's links keep their order?"""
+    accepts_at_once: ClassVar[bool] = True
+    """Does a message count as sent when the user asks, or when the ordering says `Accept`?"""
 
     @abstractmethod
     def send(self, message: Message) -> Iterable[Effect]:
@@ -49,10 +66,6 @@ class Ordering(Layer, ABC):
     @abstractmethod
     def receive(self, source: int, item: Any) -> Iterable[Effect]:
         """An item that `source` spread has arrived."""
-
-    def held(self) -> Iterable[Held]:
-        """Every message that is here and not delivered yet, and what it waits for."""
-        return ()
 
 
 class Dissemination(Layer, ABC):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
-__all__ = ["Count", "Held", "Message", "MessageId", "Process", "message_of"]
+__all__ = ["Count", "Held", "Message", "MessageId", "Process", "id_of", "message_of"]
 
 Process = Annotated[int, Meta(ge=0, lt=2**16)]
 Count = Annotated[int, Meta(ge=0, lt=2**62)]
@@ -42,10 +42,23 @@ class Held(Struct, frozen=True):
     """A message that has arrived and may not be delivered yet, and what it waits for."""
 
     id: MessageId
-    waits_for: tuple[MessageId, ...]
+    waits_for: tuple[MessageId, ...] = ()
+    """Predecessors that must be delivered first."""
+    waits_on: tuple[int, ...] = ()
+    """Processes whose word is needed."""
 
     def __str__(self) -> str:
-        return f"{self.id}, waiting for {', '.join(map(str, self.waits_for))}"
+        causes = [str(id) for id in self.waits_for]
+        if self.waits_on:
+            causes.append("word from " + ", ".join(f"p{process}" for process in self.waits_on))
+        return f"{self.id}, waiting for {', '.join(causes)}"
+
+
+def id_of(item: Any) -> MessageId:
+    """The id of the message that an item carries; for items that always carry one."""
+    message = message_of(item)
+    assert message is not None
+    return message.id
 
 
 def message_of(packet: Any) -> Message | None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import PeerError, UsageError
-from ordercast.protocols.effects import Arrive, Effect, HostEffect, Spread
+from ordercast.protocols.effects import Accept, Arrive, Effect, HostEffect, Spread
 from ordercast.protocols.interface import Dissemination, Ordering
 from ordercast.protocols.messages import Held, Message, MessageId, message_of
 
@@ -34,15 +34,23 @@ class Stack:
     def send(
         self, payload: bytes, to: Iterable[int] | None = None
     ) -> tuple[Message, list[HostEffect]]:
+        if to is None and self.ordering.destinations == "one":
+            raise UsageError(f"{type(self.ordering).__name__} sends to one process: name it")
         destinations = None if to is None else self._checked(to)
         message = Message(MessageId(self.me, self.sent + 1), payload, destinations)
-        effects = list(self._resolve(self.ordering.send(message)))
         self.sent += 1
+        effects = list(self._resolve(self.ordering.send(message)))
+        if self.ordering.accepts_at_once:
+            effects.insert(0, Accept(message))
         return message, effects
 
     def receive(self, source: int, packet: Any) -> list[HostEffect]:
-        if (message := message_of(packet)) is not None and message.id.origin >= self.size:
-            raise PeerError(f"{message.id} comes from nobody in this group of {self.size}")
+        if (message := message_of(packet)) is not None:
+            origin, number = message.id
+            if origin >= self.size or number < 1:
+                raise PeerError(f"a group of {self.size} can have no message {message.id}")
+            if origin == self.me and number > self.sent:
+                raise PeerError(f"process {source} has {message.id}, which was never sent")
         return list(self._resolve(self.dissemination.receive(source, packet)))
 
     def timer(self, name: str) -> list[HostEffect]:
@@ -53,9 +61,13 @@ class Stack:
         effects = [*self.ordering.suspect(process), *self.dissemination.suspect(process)]
         return list(self._resolve(effects))
 
+    def trust(self, process: int) -> list[HostEffect]:
+        effects = [*self.ordering.trust(process), *self.dissemination.trust(process)]
+        return list(self._resolve(effects))
+
     def held(self) -> list[Held]:
         """What is here and waiting, in the order of ids."""
-        return sorted(self.ordering.held(), key=lambda held: held.id)
+        return sorted([*self.ordering.held(), *self.dissemination.held()], key=lambda held: held.id)
 
     def codec(self) -> Codec:
         return Codec(self.dissemination.packets(self.ordering.items))
@@ -71,6 +83,8 @@ class Stack:
         destinations = tuple(sorted(set(to)))
         if not destinations:
             raise UsageError("a message needs a destination: give one, or None for everyone")
+        if self.ordering.destinations == "one" and len(destinations) != 1:
+            raise UsageError(f"{type(self.ordering).__name__} sends to one process at a time")
         for process in destinations:
             if not 0 <= process < self.size:
                 raise UsageError(

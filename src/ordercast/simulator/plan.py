@@ -74,6 +74,8 @@ class Plan:
     network: Network = Network()
     crashes: tuple[Crash, ...] = ()
     traffic: Traffic = Traffic()
+    detect_us: int = 150_000
+    """How long after a crash the others suspect it."""
     until_us: int = 600_000_000
     """Virtual time at which a run that has not come to rest is cut off."""
 

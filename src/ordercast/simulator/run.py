@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from ordercast.protocols.messages import Held
 from ordercast.protocols.stack import Stack
 from ordercast.simulator.plan import Plan, Traffic
 from ordercast.simulator.world import Narrator, World
@@ -19,6 +20,8 @@ class Ending:
     quiesced: bool
     """Did the run come to rest before its time was up?"""
     virtual_us: int
+    waiting: tuple[tuple[int, Held], ...]
+    """Who still held what when the run ended, and what it was waiting for."""
 
 
 def simulate(
@@ -37,6 +40,7 @@ def simulate(
         network=plan.network,
         seed=plan.seed,
         narrate=narrate,
+        detect_us=plan.detect_us,
     )
     for crash in plan.crashes:
         if crash.at_us is not None:
@@ -48,7 +52,13 @@ def simulate(
     for process in range(plan.size):
         _schedule(world, process, plan.traffic, random)
     quiesced = world.run(plan.until_us)
-    return Ending(quiesced, world.now_us)
+    waiting = tuple(
+        (process, held)
+        for process, member in enumerate(world.processes)
+        if member.up
+        for held in member.stack.held()
+    )
+    return Ending(quiesced, world.now_us, waiting)
 
 
 def _schedule(world: World, process: int, traffic: Traffic, random: Random) -> None:

@@ -7,11 +7,12 @@
 
 A block is a command, a line of dashes and what the command must print. Commands:
 
-    group 3 causal_vector [over best_effort]     begins the story
+    group 3 causal_vector [over majority [threshold K]]    begins the story
     send P [to Q,R] [TEXT]                       process P sends
     pass P->Q [K]                                the oldest (or K-th) packet on the link arrives
     pass all                                     everything arrives, oldest link first, until rest
     crash P                                      process P stops for good
+    ring P                                       the timers of process P run out
     suspect P Q                                  process P is told that Q may have crashed
     links                                        lists the packets that are under way
     verdicts                                     the judge's word on the story so far
@@ -113,7 +114,10 @@ class Scenario:
                 return
         raise UsageError(f"the command {text!r} is none that a scenario knows")
 
-    def _group(self, size: str, ordering: str, dissemination: str | None) -> None:
+    def _group(
+        self, size: str, ordering: str, dissemination: str | None, threshold: str | None
+    ) -> None:
+        quorum = None if threshold is None else int(threshold)
         dissemination = dissemination or catalog.choose(ordering)[1]
         count = int(size)
         self._manifest = Manifest(
@@ -124,7 +128,9 @@ class Scenario:
             dissemination=dissemination,
         )
         self._world = World(
-            build=lambda me, size: catalog.build(ordering, dissemination, me, size),
+            build=lambda me, size: catalog.build(
+                ordering, dissemination, me, size, threshold=quorum
+            ),
             size=count,
             run="scenario",
             write=self.events.append,
@@ -162,6 +168,9 @@ class Scenario:
         world.now_us += 1
         world.crash(self._member(process))
 
+    def _ring(self, process: str) -> None:
+        self._playing().ring(self._member(process))
+
     def _suspect(self, process: str, suspected: str) -> None:
         self._playing().suspect(self._member(process), self._member(suspected))
 
@@ -188,11 +197,12 @@ class Scenario:
         return int(process)
 
     _commands: dict[str, Callable[..., None]] = {  # noqa: RUF012
-        r"group (\d+) (\w+)(?: over (\w+))?": _group,
+        r"group (\d+) (\w+)(?: over (\w+)(?: threshold (\d+))?)?": _group,
         r"send (\d+)(?: to (\d+(?:,\d+)*))?(?: (.+))?": _send,
         r"pass (\d+)->(\d+)(?: (\d+))?": _pass,
         r"pass all": _pass_all,
         r"crash (\d+)": _crash,
+        r"ring (\d+)": _ring,
         r"suspect (\d+) (\d+)": _suspect,
         r"links": _links,
         r"verdicts": _verdicts,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from ordercast.protocols.effects import Deliver, HostEffect, StartTimer, Transmit
-from ordercast.protocols.messages import MessageId, message_of
+from ordercast.protocols.effects import Accept, Deliver, HostEffect, StartTimer, Transmit
+from ordercast.protocols.messages import Message, MessageId, message_of
 from ordercast.protocols.stack import Stack
 from ordercast.simulator.link import Letter, Link
 from ordercast.simulator.plan import Network
@@ -48,6 +48,7 @@ class World:
         seed: int = 0,
         narrate: Narrator | None = None,
         by_hand: bool = False,
+        detect_us: int = 150_000,
     ) -> None:
         """`by_hand` leaves every packet where it is until `pass_on` moves it."""
         self.now_us = 0
@@ -55,13 +56,11 @@ class World:
         self.network = network
         self.narrate = narrate
         self.by_hand = by_hand
+        self.detect_us = detect_us
         self.waiting: dict[tuple[int, int], list[Letter]] = {}
         self._random = Random(f"network {seed}")
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0
-        self._links = {
-            (source, to): Link(fifo=network.fifo) for source in range(size) for to in range(size)
-        }
         self.processes = [
             _Process(
                 build(process, size),
@@ -69,7 +68,10 @@ class World:
             )
             for process in range(size)
         ]
-        self._codec = self.processes[0].stack.codec()
+        stack = self.processes[0].stack
+        self._codec = stack.codec()
+        fifo = network.fifo or stack.ordering.needs_fifo
+        self._links = {(p, q): Link(fifo=fifo) for p in range(size) for q in range(size)}
         for process in range(size):
             self._perform(process, self.processes[process].stack.start())
 
@@ -84,24 +86,30 @@ class World:
         if not sender.up:
             return
         message, effects = sender.stack.send(payload, to)
-        packet = next((e.packet for e in effects if isinstance(e, Transmit)), None)
-        control = 0 if packet is None else len(self._codec.encode(packet)) - len(payload)
-        sender.recorder.send(message, control_bytes=control)
-        self._say(f"p{process} sends {message.id}" + _to(message.destinations))
         self._perform(process, effects)
+        if self.narrate is not None:
+            self._say_held(process, message.id)
 
     def crash(self, process: int) -> None:
         if self.processes[process].up:
             self.processes[process].up = False
             self.processes[process].recorder.mark("crash")
             self._say(f"p{process} crashes")
+            if not self.by_hand:
+                for other in range(self.size):
+                    self.at(self.now_us + self.detect_us, self.suspect, other, process)
 
     def crash_after(self, process: int, copies: int) -> None:
         self.processes[process].crash_after = copies
 
     def suspect(self, process: int, suspected: int) -> None:
-        if self.processes[process].up:
+        if self.processes[process].up and process != suspected:
             self._perform(process, self.processes[process].stack.suspect(suspected))
+
+    def ring(self, process: int) -> None:
+        """By hand: let the timers of this process run out."""
+        for name, token in list(self.processes[process].timers.items()):
+            self._timer(process, name, token)
 
     def pass_on(self, source: int, to: int, index: int = 0) -> None:
         """By hand: let one of the packets that wait on this link through."""
@@ -120,19 +128,24 @@ class World:
 
     def _perform(self, process: int, effects: list[HostEffect]) -> None:
         performer = self.processes[process]
-        for effect in effects:
+        for index, effect in enumerate(effects):
             if not performer.up:
                 return
             if isinstance(effect, Transmit):
                 self._transmit(process, effect)
+            elif isinstance(effect, Accept):
+                message = effect.message
+                control = self._control_bytes(message, effects[index:])
+                performer.recorder.send(message, control_bytes=control)
+                self._say(f"p{process} sends {message.id}" + _to(message.destinations))
             elif isinstance(effect, Deliver):
                 message = effect.message
                 performer.recorder.deliver(message)
                 if self.narrate is not None:
                     self.narrate(f"p{process} delivers {message.id}")
             elif isinstance(effect, StartTimer):
-                token = performer.timers.get(effect.name, 0) + 1
-                performer.timers[effect.name] = token
+                self._scheduled += 1
+                token = performer.timers[effect.name] = self._scheduled
                 self.at(self.now_us + effect.delay_us, self._timer, process, effect.name, token)
 
     def _transmit(self, source: int, effect: Transmit) -> None:
@@ -153,8 +166,16 @@ class World:
 
     def _timer(self, process: int, name: str, token: int) -> None:
         owner = self.processes[process]
-        if owner.up and owner.timers[name] == token:
+        if owner.up and owner.timers.get(name) == token:
+            del owner.timers[name]
             self._perform(process, owner.stack.timer(name))
+
+    def _control_bytes(self, message: Message, effects: list[HostEffect]) -> int:
+        """What the first packet with this message adds to its payload; 0 if none leaves now."""
+        for effect in effects:
+            if isinstance(effect, Transmit) and message_of(effect.packet) is message:
+                return len(self._codec.encode(effect.packet)) - len(message.payload)
+        return 0
 
     # What the network does
 

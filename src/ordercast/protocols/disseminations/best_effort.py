@@ -23,17 +23,13 @@ __all__ = ["BestEffort"]
 class BestEffort(Dissemination):
     destinations = "everyone"
 
-    def __init__(self, me: int, size: int) -> None:
-        super().__init__(me, size)
-        self.others = tuple(process for process in range(size) if process != me)
-
     @staticmethod
     def packets(items: Any) -> Any:
         return items
 
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         assert to is None
-        return [Transmit(self.others, item), Arrive(self.me, item)]
+        return [Transmit(self.all_but(self.me), item), Arrive(self.me, item)]
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:
         return [Arrive(source, packet)]

@@ -2,7 +2,7 @@
 
 Guarantees  if send(m) happened before send(n), no process delivers n before m.
 Assumes     perfect links, a fixed group, broadcasts only. Does not assume FIFO.
-Costs       n counters per message, no extra messages, one network delay.
+Costs       n counters per message, no extra messages, no extra delay.
 Source      K. Birman, A. Schiper, P. Stephenson, "Lightweight causal and atomic group
             multicast", ACM TOCS 9(3), 1991; source texts 000, 003 and 004. Of 004 we follow
             the two conditions in prose; its pseudo-code counts a message twice.
@@ -13,14 +13,10 @@ Source      K. Birman, A. Schiper, P. Stephenson, "Lightweight causal and atomic
 
 V[k] counts what was delivered here from k. One's own message arrives like any other: at once
 over best effort, once a majority holds it over a uniform dissemination.
-
-A message that must wait is parked under one predecessor it lacks and looked at again only when
-that one is delivered: releasing costs in proportion to what is released, not to what is held.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -29,6 +25,7 @@ from ordercast.errors import PeerError
 from ordercast.protocols.effects import Deliver, Effect, Spread
 from ordercast.protocols.interface import Ordering
 from ordercast.protocols.messages import Count, Held, Message, MessageId
+from ordercast.protocols.parking import ParkingLot
 
 __all__ = ["CausalVector", "Stamped"]
 
@@ -45,8 +42,7 @@ class CausalVector(Ordering):
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
         self.delivered = [0] * size
-        self.waiting: dict[MessageId, Stamped] = {}
-        self.parked: dict[MessageId, list[MessageId]] = {}
+        self.lot: ParkingLot[Stamped] = ParkingLot()
 
     def send(self, message: Message) -> Iterable[Effect]:
         stamp = self.delivered.copy()
@@ -57,23 +53,18 @@ class CausalVector(Ordering):
         origin, number = item.message.id
         if len(item.stamp) != self.size or item.stamp[origin] != number:
             raise PeerError(f"{item.message.id} bears a stamp that does not fit it: {item.stamp}")
-        if number <= self.delivered[origin] or item.message.id in self.waiting:
+        if number <= self.delivered[origin]:
             raise PeerError(f"{item.message.id} has come before")
-        self.waiting[item.message.id] = item
-        ready = deque([item.message.id])
-        while ready:
-            id = ready.popleft()
-            missing = next(self._missing(self.waiting[id]), None)
-            if missing is not None:
-                self.parked.setdefault(missing, []).append(id)
-                continue
-            self.delivered[id.origin] += 1
-            yield Deliver(self.waiting.pop(id).message)
-            ready.extend(self.parked.pop(id, ()))
+        for ready in self.lot.admit(item.message.id, item, self._lacks):
+            self.delivered[ready.message.id.origin] += 1
+            yield Deliver(ready.message)
 
     def held(self) -> Iterator[Held]:
-        for id, item in self.waiting.items():
+        for id, item in self.lot.waiting.items():
             yield Held(id, tuple(self._missing(item)))
+
+    def _lacks(self, item: Stamped) -> MessageId | None:
+        return next(self._missing(item), None)
 
     def _missing(self, item: Stamped) -> Iterator[MessageId]:
         """The last message still lacking from each process, of those that must come before."""

@@ -1,0 +1,67 @@
+"""The data pipeline on Spark: takes a trace of any size and says which orders held.
+
+The only folder that imports pyspark, and only once something is judged: who never judges need not
+have it. It rebuilds what happened from the events alone and shares no code with the protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ordercast.pipeline.session import open_session, require_pyspark, session
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.verdicts import Judgement, promised, properties_of_order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["judge", "open_session", "session", "verify"]
+
+
+def judge(
+    path: Path,
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    quiesced: bool = False,
+    order: str | None = None,
+    spark: SparkSession | None = None,
+) -> Judgement:
+    """The verdicts on a trace on disk, in `spark` or in a session of its own.
+
+    `quiesced` says that runs without a manifest came to rest; `order` is what must hold, whatever
+    the manifests promise.
+    """
+    require_pyspark()
+    from ordercast.pipeline.reader import inspect, read_source
+    from ordercast.pipeline.verdicts import JUDGED, judged
+
+    # Mistakes that need no Spark to be seen are told before it starts.
+    demanded = None if order is None else properties_of_order(order)
+    source = inspect(path)
+    owned = session(master=master, config=config, verbose=verbose) if spark is None else None
+    with owned or nullcontext(spark) as opened:
+        log = read_source(opened, source, quiesced=quiesced)
+        try:
+            verdicts = judged(opened, log.events, log.runs)
+        finally:
+            log.release()
+    promises = {}
+    for run in sorted({verdict.run for verdict in verdicts}):
+        manifest = source.manifests.get(run) or Manifest(run, ())
+        wanted = promised(manifest, JUDGED) if demanded is None else demanded
+        promises[run] = tuple(name for name in JUDGED if name in wanted)
+    return Judgement(
+        runs=len(promises), events=log.count, verdicts=tuple(verdicts), promises=promises
+    )
+
+
+def verify(spark: SparkSession, events: DataFrame, runs: DataFrame) -> DataFrame:
+    """The verdicts as a table; see `verdicts.verify`."""
+    from ordercast.pipeline import verdicts
+
+    return verdicts.verify(spark, events, runs)

@@ -1,0 +1,181 @@
+"""From a trace on disk to tables, or to one sentence that says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.facts import attendance
+from ordercast.pipeline.rows import read_rows
+from ordercast.pipeline.rules import COLUMNS, Columns, columns_of
+from ordercast.trace.directory import event_files, read_manifests
+from ordercast.trace.manifest import Manifest
+
+__all__ = ["Log", "Source", "inspect", "read_source", "read_trace"]
+
+
+class Log(NamedTuple):
+    """A trace that may be judged."""
+
+    events: DataFrame
+    """One row per event (`trace.parquet.arrow_schema`)."""
+    runs: DataFrame
+    """One row per run: see `facts`, and names (as far as the manifest gives them)."""
+    manifests: Mapping[str, Manifest]
+    count: int
+    """How many events there are."""
+    kept: DataFrame
+    """What `release` frees."""
+
+    def release(self) -> None:
+        self.kept.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What can be known of a trace without reading its events."""
+
+    path: Path
+    lines: tuple[Path, ...]
+    """The files of JSON lines."""
+    parquet: Mapping[Path, Columns]
+    manifests: Mapping[str, Manifest]
+
+
+def inspect(path: Path) -> Source:
+    """Needs no session, so that a mistyped name is told before one starts."""
+    files = [file.absolute() for file in event_files(path)]
+    return Source(
+        path=path,
+        lines=tuple(file for file in files if file.suffix == ".jsonl"),
+        parquet={file: columns_of(file) for file in files if file.suffix == ".parquet"},
+        manifests={manifest.run: manifest for manifest in read_manifests(path)},
+    )
+
+
+def read_trace(spark: SparkSession, path: Path, *, quiesced: bool = False) -> Log:
+    """Reads a trace and refuses a broken one. `quiesced` is for runs without a manifest."""
+    return read_source(spark, inspect(path), quiesced=quiesced)
+
+
+def read_source(spark: SparkSession, source: Source, *, quiesced: bool = False) -> Log:
+    rows = read_rows(spark, source.lines, source.parquet)
+    if source.lines:
+        rows = rows.persist()  # JSON is parsed once; Parquet is cheaper to read again than to keep
+    try:
+        present = sorted(attendance(rows).collect(), key=lambda row: (row["run"], row["process"]))
+        if any(row["flaws"] for row in present):
+            _refuse_flaw(rows)
+        runs = _runs(source, present, quiesced=quiesced)
+    except PySparkException as error:
+        rows.unpersist()
+        raise _unreadable(source, error) from None
+    except TraceError:
+        rows.unpersist()
+        raise
+    return Log(
+        events=rows.select(*COLUMNS),
+        runs=spark.createDataFrame(runs),
+        manifests=source.manifests,
+        count=sum(row["events"] for row in present),
+        kept=rows,
+    )
+
+
+def _refuse_flaw(rows: DataFrame) -> NoReturn:
+    place = F.struct("file", "row", "flaw")
+    (first,) = rows.where(F.col("flaw").isNotNull()).agg(F.min(place).alias("flaw")).collect()
+    file, row, flaw = first["flaw"]
+    if file.startswith("file:"):  # Parquet, from Spark's reader
+        raise TraceError(f"{unquote(urlparse(file).path)}, row {row}: {flaw}")
+    raise TraceError(flaw)
+
+
+def _unreadable(source: Source, error: PySparkException) -> TraceError:
+    """Which file Spark stumbled over, as far as it says."""
+    words = str(error)
+    named = [file for file in source.parquet if file.name in words]
+    place = named[0] if named else source.path
+    return TraceError(f"{place}: not a readable Parquet file: {words.splitlines()[0]}")
+
+
+@dataclass(slots=True)
+class _Run:
+    """A line of `runs` in the making."""
+
+    manifest: Manifest | None = None
+    seen: list[int] = field(default_factory=list)
+    crashed: list[int] = field(default_factory=list)
+
+
+def _runs(source: Source, present: list[Row], *, quiesced: bool) -> pa.Table:
+    """The table of runs: what the manifests say and what the events show."""
+    if not present:
+        raise TraceError(f"{source.path}: there is no event in it")
+    runs = {run: _Run(manifest) for run, manifest in source.manifests.items()}
+    for row in present:
+        run = runs.setdefault(row["run"], _Run())
+        _refuse_contradictions(source.path, run.manifest, row)
+        run.seen.append(row["process"])
+        if row["crash"] is not None and (row["recover"] is None or row["recover"] < row["crash"]):
+            run.crashed.append(row["process"])
+    return pa.Table.from_pylist(
+        [_line(name, run, quiesced=quiesced) for name, run in sorted(runs.items())], _RUNS
+    )
+
+
+def _line(name: str, run: _Run, *, quiesced: bool) -> dict[str, object]:
+    listed = run.manifest is not None
+    manifest = run.manifest or Manifest(name, (), quiesced=quiesced)
+    return {
+        "run": name,
+        "names": manifest.processes,
+        "size": len(manifest.processes) if listed else None,
+        "members": range(len(manifest.processes)) if listed else run.seen,
+        "seen": run.seen,
+        "crashed": run.crashed,
+        "quiesced": manifest.quiesced,
+        "complete": manifest.complete,
+    }
+
+
+def _refuse_contradictions(path: Path, manifest: Manifest | None, row: Row) -> None:
+    where, process = f"{path}: run {row['run']!r}", row["process"]
+    if row["position_twice"] is not None:
+        at = row["position_twice"]
+        raise TraceError(f"{where} has two events of process {process} at position {at}")
+    if row["number_twice"] is not None:
+        raise TraceError(f"{where} has two send rows for {process}:{row['number_twice']}")
+    if manifest is None:
+        return
+    size = len(manifest.processes)
+    named = f"but its manifest names {size} process{'es' * (size != 1)}"
+    if process >= size:
+        raise TraceError(f"{where} has events of process {process}, {named}")
+    if row["farthest"] is not None and row["farthest"] >= size:
+        raise TraceError(
+            f"{where} has a message of process {process} for process {row['farthest']}, {named}"
+        )
+
+
+_RUNS = pa.schema(
+    {
+        "run": pa.string(),
+        "names": pa.list_(pa.string()),
+        "size": pa.int32(),
+        "members": pa.list_(pa.int32()),
+        "seen": pa.list_(pa.int32()),
+        "crashed": pa.list_(pa.int32()),
+        "quiesced": pa.bool_(),
+        "complete": pa.bool_(),
+    }
+)

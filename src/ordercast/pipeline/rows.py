@@ -1,0 +1,96 @@
+"""A trace's rows as they are on disk, sound or not, each with its place in the files.
+
+out, from either format: the trace's columns (`rules.COLUMNS`), file, row (from 1; a JSON file's
+line), flaw (what is wrong with the row, or null; the other columns of such a row mean nothing)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import reduce
+from itertools import groupby, islice
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.rules import COLUMNS, Columns, flaw, typed
+from ordercast.trace.event import Event
+from ordercast.trace.jsonl import decode_event
+from ordercast.trace.parquet import arrow_schema
+
+__all__ = ["read_rows"]
+
+_LINES_AT_ONCE = 1 << 14
+_PLACE = {"file": "string", "row": "bigint", "flaw": "string"}
+_NOTHING = Event("", 0, 0, "leave")
+"""Fills the columns of a row that could not be read."""
+
+
+def read_rows(
+    spark: SparkSession, lines: tuple[Path, ...], parquet: dict[Path, Columns]
+) -> DataFrame:
+    tables = [_json_rows(spark, lines)] if lines else []
+    # Files differ in which optional columns they have, so those that agree are read together.
+    for columns, files in groupby(sorted(parquet, key=parquet.__getitem__), parquet.__getitem__):
+        tables.append(_parquet_rows(spark, list(files), columns))
+    return reduce(DataFrame.unionByName, tables)
+
+
+def _parquet_rows(spark: SparkSession, files: list[Path], columns: Columns) -> DataFrame:
+    # Spark would take some characters of a file's name for a pattern.
+    names = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{file}") for file in files]
+    schema = ", ".join(f"{name} {kind}" for name, kind in columns)
+    return spark.read.schema(schema).parquet(*names).select(
+        *typed(columns),
+        F.col("_metadata.file_path").alias("file"),
+        (F.col("_metadata.row_index") + 1).alias("row"),
+        flaw(columns).alias("flaw"),
+    )
+
+
+def _json_rows(spark: SparkSession, files: tuple[Path, ...]) -> DataFrame:
+    """One task per file, because only a reader from the top knows the number of a line."""
+    names = [str(file) for file in files]
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                yield from _parsed(names[index])
+
+    columns = ", ".join(f"{name} {kind}" for name, kind in (COLUMNS | _PLACE).items())
+    return spark.range(len(names), numPartitions=len(names)).mapInArrow(parse, columns)
+
+
+def _parsed(file: str) -> Iterator[pa.RecordBatch]:
+    """Up to the first line that is broken: nobody needs to hear of the second."""
+    with open(file, "rb") as text:
+        numbered = enumerate(text, start=1)
+        while chunk := list(islice(numbered, _LINES_AT_ONCE)):
+            events, rows = [], []
+            for row, line in chunk:
+                if not line.strip():
+                    continue
+                try:
+                    events.append(decode_event(line, where=f"{file}, line {row}"))
+                except TraceError as error:
+                    yield _batch(file, events, rows)
+                    yield _batch(file, [_NOTHING], [row], flaw=str(error))
+                    return
+                rows.append(row)
+            yield _batch(file, events, rows)
+
+
+def _batch(
+    file: str, events: list[Event], rows: list[int], *, flaw: str | None = None
+) -> pa.RecordBatch:
+    arrays = [
+        pa.array([getattr(event, field.name) for event in events], field.type)
+        for field in arrow_schema()
+    ]
+    size = len(events)
+    place = [pa.array([file] * size), pa.array(rows, pa.int64()), pa.array([flaw] * size, pa.string())]
+    return pa.RecordBatch.from_arrays([*arrays, *place], names=[*COLUMNS, *_PLACE])

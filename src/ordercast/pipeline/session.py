@@ -1,0 +1,236 @@
+"""A Spark session for one machine or a cluster: quiet, private, and leaving nothing behind.
+
+Spark's own words (the JVM's, log4j's, its Python workers') go to a file in a scratch directory
+that is removed at the end; what a person must know of them becomes one `SetupError` sentence.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ordercast.errors import SetupError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+__all__ = ["open_session", "require_pyspark", "session"]
+
+JAVA_VERSION_MIN = 17
+_GET_JAVA = (
+    f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install default-jre-headless) "
+    "or set JAVA_HOME"
+)
+_MIB = 1 << 20
+
+
+def require_pyspark() -> None:
+    """Raises a `SetupError` that says what to install, where an ImportError would be thrown."""
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise SetupError(
+            "judging a trace needs Spark, which is not installed here: "
+            "pip install 'ordercast[spark]'"
+        ) from None
+
+
+def open_session(
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> SparkSession:
+    """The session that runs already in this process, or else a new one.
+
+    `config` has the last word over every default. The caller stops the session, or uses
+    `session(...)`; the scratch directory goes when this process ends, at the latest.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    return running if running is not None else _start(master, dict(config or {}), verbose=verbose)
+
+
+@contextmanager
+def session(
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> Iterator[SparkSession]:
+    """`open_session` for a block: a session that was opened here is stopped at its end."""
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    borrowed = SparkSession.getActiveSession() is not None
+    spark = open_session(master=master, config=config, verbose=verbose)
+    try:
+        yield spark
+    finally:
+        if not borrowed:
+            spark.stop()
+            _close_jvm()
+
+
+def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    _require_java()
+    scratch = Path(tempfile.mkdtemp(prefix="ordercast-spark-"))
+    master = master or config.get("spark.master") or "local[*]"
+    settings = _defaults(master, scratch, verbose=verbose) | config | {"spark.master": master}
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    local = master.startswith("local")
+    try:
+        with _environment(local=local), (scratch / "log.txt").open("ab") as log:
+            gateway = _launch(conf, None if verbose else log)
+            atexit.register(_close_jvm)
+            _scratch.append(scratch)
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as error:
+        reason = _reason(error, scratch / "log.txt")
+        _scratch.append(scratch)
+        _close_jvm()
+        raise SetupError(f"Spark did not start: {reason}") from None
+
+
+def _defaults(master: str, scratch: Path, *, verbose: bool) -> dict[str, str]:
+    settings = {
+        "spark.app.name": "ordercast",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": str(verbose).lower(),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    if not master.startswith("local"):
+        return settings
+    return settings | {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{_heap_mib()}m",
+        "spark.local.dir": str(scratch),
+        # Few enough that a small trace is not all scheduling; adaptive execution merges more.
+        "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 2))),
+    }
+
+
+def _heap_mib() -> int:
+    """Half of what is free now: the other half is for the Python workers and other people."""
+    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file, unit in (("/proc/meminfo", 1024), ("/sys/fs/cgroup/memory.max", 1)):
+        try:
+            words = Path(file).read_text().partition("MemAvailable:")
+        except OSError:
+            continue
+        figure = (words[2] or words[0]).split()[0]
+        if figure.isdigit():
+            free.append(int(figure) * unit)
+    return max(1024, min(16 * 1024, min(free) // 2 // _MIB))
+
+
+@contextmanager
+def _environment(*, local: bool) -> Iterator[None]:
+    """What Spark reads from the environment only, set while it starts."""
+    wanted = {"PYSPARK_PYTHON": sys.executable}
+    if local:
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    elif "PYSPARK_PYTHON" in os.environ:  # a cluster's machines may keep their Python elsewhere
+        wanted = {}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _launch(conf: SparkConf, log: Any) -> JavaGateway:
+    """A new JVM; or the one that an earlier session of this process has left running."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return SparkContext._gateway
+    streams = {} if log is None else {"stdout": log, "stderr": log}
+    gateway: JavaGateway = launch_gateway(conf=conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+    return gateway
+
+
+_scratch: list[Path] = []
+"""The directories to remove once the JVM that writes to them is gone."""
+
+
+def _close_jvm() -> None:
+    from pyspark import SparkContext
+
+    with SparkContext._lock:
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()  # the JVM ends when its standard input does
+            try:
+                process.wait(timeout=float(os.environ.get("OCW","10")))
+            except subprocess.TimeoutExpired:
+                process.kill()
+    while _scratch:
+        shutil.rmtree(_scratch.pop(), ignore_errors=True)
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home, "bin", "java"), os.X_OK):
+        raise SetupError(f"Spark needs Java, and JAVA_HOME={home} has no bin/java: {_GET_JAVA}")
+    if not home and shutil.which("java") is None:
+        raise SetupError(f"Spark needs Java, and there is none on this machine: {_GET_JAVA}")
+
+
+def _reason(error: Exception, log: Path) -> str:
+    """Why the start failed, in the few words of it that help."""
+    version = _java_version()
+    if version is not None and version < JAVA_VERSION_MIN:
+        return f"it found Java {version}: {_GET_JAVA}"
+    cause = getattr(error, "java_exception", None)
+    if cause is not None:
+        return str(cause.getMessage() or cause.toString()).splitlines()[0]
+    lines = log.read_text(errors="replace").splitlines()
+    useful = [line.strip() for line in lines if "rror" in line or "xception" in line]
+    last = useful or [line.strip() for line in lines if line.strip()]
+    return last[-1] if last else str(error)
+
+
+def _java_version() -> int | None:
+    """The major version of the Java that Spark takes; looked up only once a start has failed,
+    because asking costs a JVM start of its own."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    quoted = (answer.stderr + answer.stdout).partition('version "')[2].partition('"')[0]
+    numbers = quoted.split(".")
+    major = numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0]
+    return int(major) if major.isdigit() else None

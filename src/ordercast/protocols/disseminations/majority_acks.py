@@ -1,0 +1,189 @@
+"""Uniform broadcast that acknowledges by vector: one payload copy for each, and counts instead
+of copies.
+
+Guarantees  if any process delivers a message, even one that crashes right after, all correct
+            processes do; each message once, and each sender's in order.
+Assumes     perfect links; fewer than half of the processes crash.
+Costs       n-1 payload copies; up to n-1 acknowledgements from each process, fewer the more
+            messages are under way; two network delays; n counters per packet.
+Source      the improvement that source text 000 names: processes exchange their states and fetch
+            what they miss; stability by cumulative vectors as in K. Birman, A. Schiper,
+            P. Stephenson, "Lightweight causal and atomic group multicast", ACM TOCS 9(3), 1991.
+
+    R[k]: all messages of k up to this number are here; K[j] is the R of j, as far as known
+    on spread(m):               keep m; transmit (m, R) to everyone else
+    on receive((m, S), j):      keep m; R += m; K[j] = max(K[j], S); tell everyone R, before long
+    on receive(S, j):           K[j] = max(K[j], S)
+    when a quorum of K has counted m: m arrives
+    when all of K have counted m: forget m
+    when K[j] shows m and R does not, for a while: pull m from j
+    on suspicion of k:          transmit what is kept of k to those who lack it
+
+While a process is down, what it lacks is kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from ordercast.errors import PeerError, UsageError
+from ordercast.protocols.effects import Arrive, Effect, StartTimer, Transmit
+from ordercast.protocols.interface import Dissemination
+from ordercast.protocols.messages import Count, Held, MessageId, Process, id_of
+from ordercast.protocols.retained import Retained
+
+__all__ = ["Counts", "Data", "MajorityAcks", "Pull"]
+
+Item = TypeVar("Item")
+TELL, TELL_US = "majority_acks: tell", 500
+PULL, PULL_US = "majority_acks: pull", 100_000
+
+
+class Data(Struct, Generic[Item], frozen=True, array_like=True, tag="acks_data"):
+    message: Item
+    counts: tuple[Count, ...]
+
+
+class Counts(Struct, frozen=True, array_like=True, tag="acks_counts"):
+    counts: tuple[Count, ...]
+
+
+class Pull(Struct, frozen=True, array_like=True, tag="acks_pull"):
+    origin: Process
+    after: Count
+
+
+class MajorityAcks(Dissemination):
+    destinations = "everyone"
+
+    def __init__(self, me: int, size: int, *, threshold: int | None = None) -> None:
+        super().__init__(me, size)
+        self.threshold = size // 2 + 1 if threshold is None else threshold
+        if not 1 <= self.threshold <= size:
+            raise UsageError(f"a threshold of {threshold} makes no sense in a group of {size}")
+        self.log = Retained(me, size)
+        self.arrived = [0] * size
+        self.told = tuple([0] * size)
+        self.telling = False
+        self.pulling = False
+        self.lagging: set[int] = set()
+        """Origins of which someone has more than we have."""
+        self.pulled: dict[int, dict[int, int]] = {}
+        """By origin and holder, the number that was asked for last."""
+
+    @staticmethod
+    def packets(items: Any) -> Any:
+        return Data[items] | Counts | Pull
+
+    def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
+        self.log.add(id_of(item), item)
+        self.told = self.log.counts()
+        yield Transmit(self.all_but(self.me), Data(item, self.told))
+        yield from self._settle(self.me)
+
+    def receive(self, source: int, packet: Any) -> Iterable[Effect]:
+        if isinstance(packet, Pull):
+            yield from self._serve(source, packet)
+            return
+        if len(packet.counts) != self.size:
+            raise PeerError(f"process {source} counts for {len(packet.counts)} processes")
+        if isinstance(packet, Data):
+            self._keep(packet.message)
+        risen = self.log.learn(source, packet.counts)
+        self.lagging |= risen
+        for origin in sorted(
+            risen | ({id_of(packet).origin} if isinstance(packet, Data) else set())
+        ):
+            yield from self._settle(origin)
+        yield from self._tell_soon()
+        yield from self._pull_later()
+
+    def timer(self, name: str) -> Iterable[Effect]:
+        if name == TELL:
+            self.telling = False
+            counts = self.log.counts()
+            if counts != self.told:
+                self.told = counts
+                yield Transmit(self.all_but(self.me), Counts(counts))
+        elif name == PULL:
+            self.pulling = False
+            for origin in sorted(self.lagging):
+                yield from self._pull(origin)
+            yield from self._pull_later()
+
+    def suspect(self, process: int) -> Iterable[Effect]:
+        for other in self.all_but(self.me, process):
+            for item in self.log.after(process, self.log.known[other][process]):
+                yield Transmit((other,), Data(item, self.log.counts()))
+
+    def _keep(self, item: Any) -> None:
+        id = id_of(item)
+        if id not in self.log.received:
+            self.log.add(id, item)
+        # Whoever sent a message has all of its own up to it.
+        own = self.log.known[id.origin]
+        own[id.origin] = max(own[id.origin], id.number)
+
+    def _settle(self, origin: int) -> Iterator[Effect]:
+        """Hand on what a quorum holds, in order; forget what everyone holds."""
+        counted = sorted((known[origin] for known in self.log.known), reverse=True)
+        stable = min(counted[self.threshold - 1], self.log.received.counts[origin])
+        while self.arrived[origin] < stable:
+            self.arrived[origin] += 1
+            yield Arrive(origin, self.log.items[origin][self.arrived[origin]])
+        self.log.forget(origin)
+
+    def _tell_soon(self) -> Iterator[Effect]:
+        if not self.telling and self.log.counts() != self.told:
+            self.telling = True
+            yield StartTimer(TELL, TELL_US)
+
+    def _pull_later(self) -> Iterator[Effect]:
+        if self.pulling:
+            return
+        counts = self.log.received.counts
+        self.lagging = {
+            origin
+            for origin in self.lagging
+            if any(known[origin] > counts[origin] for known in self.log.known)
+        }
+        if any(self._holder(origin) is not None for origin in self.lagging):
+            self.pulling = True
+            yield StartTimer(PULL, PULL_US)
+
+    def _pull(self, origin: int) -> Iterator[Effect]:
+        holder = self._holder(origin)
+        if holder is not None:
+            after = self.log.received.counts[origin]
+            self.pulled.setdefault(origin, {})[holder] = after + 1
+            yield Transmit((holder,), Pull(origin, after))
+
+    def _holder(self, origin: int) -> int | None:
+        """Someone who has the next message of `origin` that we lack and was not asked for it."""
+        number = self.log.received.counts[origin] + 1
+        asked = self.pulled.get(origin, {})
+        for process in self.all_but(self.me):
+            if self.log.known[process][origin] >= number and asked.get(process) != number:
+                return process
+        return None
+
+    def _serve(self, source: int, pull: Pull) -> Iterator[Effect]:
+        if pull.origin >= self.size:
+            raise PeerError(f"process {source} pulls messages of nobody in this group")
+        for item in self.log.after(pull.origin, pull.after):
+            yield Transmit((source,), Data(item, self.log.counts()))
+
+    def held(self) -> Iterator[Held]:
+        for origin, items in enumerate(self.log.items):
+            for number in items:
+                if number > self.log.received.counts[origin]:
+                    missing = MessageId(origin, self.log.received.counts[origin] + 1)
+                    yield Held(MessageId(origin, number), (missing,))
+                elif number > self.arrived[origin]:
+                    lacking = (
+                        p for p in self.all_but(self.me) if self.log.known[p][origin] < number
+                    )
+                    yield Held(MessageId(origin, number), waits_on=tuple(lacking))

@@ -1,0 +1,48 @@
+"""Messages that are kept until everyone is known to have them, and what is known of everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ordercast.protocols.messages import MessageId
+from ordercast.protocols.received import Received
+
+__all__ = ["Retained"]
+
+
+class Retained:
+    def __init__(self, me: int, size: int) -> None:
+        self.received = Received(size)
+        self.items: list[dict[int, Any]] = [{} for _ in range(size)]
+        """By origin and number; oldest first, since forgetting begins there."""
+        self.known = [[0] * size for _ in range(size)]
+        """known[j][k]: process j has all messages of k up to this number, as far as is known."""
+        self.known[me] = self.received.counts
+        self.forgotten = [0] * size
+
+    def add(self, id: MessageId, item: Any) -> None:
+        self.received.add(id)
+        self.items[id.origin][id.number] = item
+
+    def counts(self) -> tuple[int, ...]:
+        return tuple(self.received.counts)
+
+    def learn(self, process: int, counts: Sequence[int]) -> set[int]:
+        """Take another process's word for what it has; returns the origins that it has more of."""
+        known = self.known[process]
+        risen = {origin for origin, count in enumerate(counts) if count > known[origin]}
+        for origin in risen:
+            known[origin] = counts[origin]
+        return risen
+
+    def after(self, origin: int, number: int) -> Iterator[Any]:
+        """What is kept of `origin` beyond a number, in order."""
+        items = self.items[origin]
+        return (items[n] for n in sorted(items) if n > number)
+
+    def forget(self, origin: int) -> None:
+        floor = min(known[origin] for known in self.known)
+        while self.forgotten[origin] < floor:
+            self.forgotten[origin] += 1
+            self.items[origin].pop(self.forgotten[origin], None)

@@ -1,0 +1,125 @@
+"""What a person wants to know about the runs: who, how much, what was promised, how to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ordercast.report.history import History, name_of, wait_us
+from ordercast.report.words import count, duration, message_text
+from ordercast.trace import Trace
+from ordercast.trace.verdicts import Judgement
+
+__all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
+
+VALUE_MAX = 200
+_TOLD_ELSEWHERE = ("replay", "command", "promises")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    name: str
+    value: str
+
+
+def facts_of_all(judgement: Judgement, traces: Sequence[Trace]) -> list[Fact]:
+    manifests = [trace.manifest for trace in traces]
+    facts = [
+        Fact("Runs", f"{judgement.runs:,}"),
+        Fact("Events", f"{judgement.events:,}"),
+    ]
+    if not traces:
+        return facts
+    return [
+        *facts,
+        Fact("Processes", _range(len(trace.members) for trace in traces)),
+        Fact("Ordering", _distinct(manifest.order for manifest in manifests)),
+        Fact("Dissemination", _distinct(manifest.dissemination for manifest in manifests)),
+        Fact("Came to rest", _share([manifest.quiesced for manifest in manifests])),
+        Fact("Log complete", _share([manifest.complete for manifest in manifests])),
+    ]
+
+
+def facts_of_run(trace: Trace) -> list[Fact]:
+    history = History(trace)
+    facts = [
+        Fact("Events", f"{len(trace.events):,}"),
+        Fact("Messages", f"{len(history.sends):,}"),
+        Fact("Processes", f"{len(trace.members):,}"),
+        *_waits(history),
+        *_metadata(trace),
+    ]
+    for key, value in trace.manifest.extra.items():
+        if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {}):
+            facts.append(Fact(key.replace("_", " "), _shortened(value)))
+    return facts
+
+
+def replay_of(trace: Trace) -> str:
+    """The command that shows the run again, if the manifest knows it."""
+    for key in ("replay", "command"):
+        value = trace.manifest.extra.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return " ".join(map(str, value))
+    return ""
+
+
+def _waits(history: History) -> list[Fact]:
+    """How many arrivals had to wait; only a log with receive rows can tell."""
+    copies = [
+        (message, process, copy)
+        for (message, process), copy in history.copies.items()
+        if copy.receives and process != message[0]
+    ]
+    if not copies:
+        return []
+    held = [(message, process, copy.held) for message, process, copy in copies if copy.held]
+    facts = [Fact("Held", f"{len(held):,} of {count(len(copies), 'arrival')}")]
+    waits = [
+        (wait, message, process)
+        for message, process, pair in held
+        if pair is not None and (wait := wait_us(*pair)) is not None
+    ]
+    if waits:
+        wait, message, process = max(waits, key=lambda found: (found[0], found[1], -found[2]))
+        place = f"{message_text(message)} at {name_of(history.trace, process)}"
+        facts.append(Fact("Longest wait", f"{duration(wait)} ({place})"))
+    return facts
+
+
+def _metadata(trace: Trace) -> list[Fact]:
+    sizes = [
+        event.control_bytes
+        for event in trace.events
+        if event.kind == "send" and event.control_bytes is not None
+    ]
+    if not sizes:
+        return []
+    return [Fact("Ordering metadata", f"{sum(sizes) / len(sizes):.3g} bytes a message")]
+
+
+def _shortened(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        value = ", ".join(map(str, value))
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_MAX else text[: VALUE_MAX - 1] + "…"
+
+
+def _range(numbers: Iterable[int]) -> str:
+    found = sorted(set(numbers))
+    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
+
+
+def _distinct(values: Iterable[str | None]) -> str:
+    found = sorted({value or "not stated" for value in values})
+    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+
+
+def _share(answers: Sequence[bool]) -> str:
+    if all(answers):
+        return "yes"
+    return "no" if not any(answers) else f"{sum(answers):,} of {len(answers):,}"

@@ -1,0 +1,179 @@
+"""The program of one member of a run: `python -m ordercast.runtime.member`, for the launcher.
+
+Commands come on stdin, reports go to stdout (see `control`), logs to stderr. Exits 0 after a
+stop, 3 when stdin ends without one, 1 with a traceback when a bug shows up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ordercast.protocols import catalog
+from ordercast.runtime.control import (
+    Answer,
+    Ask,
+    Assignment,
+    Dead,
+    Go,
+    Listening,
+    Meet,
+    Present,
+    Report,
+    Stop,
+    decode_command,
+    encode_line,
+)
+from ordercast.runtime.node import Node
+from ordercast.trace import Event, Recorder
+from ordercast.trace.jsonl import write_jsonl
+
+__all__ = ["main", "payload_of"]
+
+LINE_BYTES_MAX = 2**20
+FLUSH_S = 0.3
+LAUNCHER_GONE = 3
+
+logger = logging.getLogger(__name__)
+
+
+def main() -> int:
+    logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
+    return asyncio.run(_main())
+
+
+def payload_of(me: int, number: int, size: int) -> bytes:
+    """Readable, and exactly `size` bytes long."""
+    return f"p{me} #{number}".encode()[:size].ljust(size, b".")
+
+
+async def _main() -> int:
+    commands = await _stdin()
+    line = await commands.readline()
+    if not line:
+        return LAUNCHER_GONE
+    assignment = decode_command(line)
+    assert isinstance(assignment, Assignment)
+    with _open_log(assignment.events) as events:
+        member = _Member(assignment, events)
+        try:
+            return await member.run(commands)
+        finally:
+            await member.node.aclose(flush_s=FLUSH_S)
+
+
+class _Member:
+    def __init__(self, assignment: Assignment, events: BinaryIO) -> None:
+        self._assignment = assignment
+        self._events = events
+        self._finished = False
+        self._sending: asyncio.Task[None] | None = None
+        self.node = Node(
+            catalog.build(
+                assignment.ordering,
+                assignment.dissemination,
+                assignment.me,
+                assignment.processes,
+                seed=assignment.seed,
+            ),
+            run=assignment.run,
+            recorder=Recorder(
+                assignment.run,
+                assignment.me,
+                write=self._record,
+                clock_us=lambda: time.time_ns() // 1000,
+            ),
+            on_deliver=lambda message: None,
+            on_presence=lambda others: _say(Present(others)),
+            weather=assignment.weather,
+            seed=assignment.seed,
+        )
+
+    async def run(self, commands: asyncio.StreamReader) -> int:
+        """Obey until told to stop; raises what went wrong anywhere in this process."""
+        _say(Listening(await self.node.listen()))
+        obeying = asyncio.create_task(self._obey(commands))
+        try:
+            ends: set[asyncio.Future[Any]] = {obeying, self.node.failure}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return obeying.result() if obeying.done() else self._raise_failure()
+        finally:
+            tasks = [task for task in (obeying, self._sending) if task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _obey(self, commands: asyncio.StreamReader) -> int:
+        while line := await commands.readline():
+            match decode_command(line):
+                case Meet(ports):
+                    self.node.dial(dict(enumerate(ports)))
+                case Go():
+                    self._sending = asyncio.create_task(self._send_all())
+                case Ask(round):
+                    counters = msgspec.structs.replace(
+                        self.node.counters(), finished=self._finished
+                    )
+                    _say(Answer(round, counters))
+                case Dead(process):
+                    self.node.suspect(process)
+                case Stop():
+                    return 0
+                case Assignment():
+                    raise AssertionError("a member has one assignment")
+        logger.warning("p%d: the launcher is gone, so this member ends", self._assignment.me)
+        return LAUNCHER_GONE
+
+    async def _send_all(self) -> None:
+        plan = self._assignment
+        chance = random.Random(f"{plan.seed}/{plan.me}/traffic")
+        others = [process for process in range(plan.processes) if process != plan.me] or [plan.me]
+        to_one = catalog.ORDERINGS[plan.ordering].destinations == "one"
+        try:
+            for number in range(1, plan.messages + 1):
+                # Uneven, so that sends and deliveries of the members interleave in many ways.
+                await asyncio.sleep(plan.interval_ms / 1000 * chance.uniform(0.5, 1.5))
+                to = [chance.choice(others)] if to_one else None
+                await self.node.send(payload_of(plan.me, number, plan.payload_bytes), to)
+            self.node.sending_ends()
+            self._finished = True
+        except Exception as bug:
+            self.node.fail(bug)
+
+    def _record(self, event: Event) -> None:
+        write_jsonl(event, self._events)
+        # Into the kernel, line by line: whoever kills this process cannot unwrite it.
+        self._events.flush()
+
+    def _raise_failure(self) -> int:
+        self.node.failure.result()
+        raise AssertionError("a failure holds an exception")
+
+
+def _open_log(path: str) -> BinaryIO:
+    return Path(path).open("wb")
+
+
+async def _stdin() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+def _say(report: Report) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the end of stdin will say that it is over
+        sys.stdout.buffer.write(encode_line(report))
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

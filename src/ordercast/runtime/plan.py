@@ -1,0 +1,102 @@
+"""What is to be run, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.protocols import catalog
+from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
+from ordercast.runtime.weather import Weather
+
+__all__ = ["Crash", "MemberOutcome", "Outcome", "Phase", "Plan", "Progress"]
+
+PROCESSES_MAX = 64
+"""All on one machine, each with a connection to every other."""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    run: str
+    ordering: str = "causal_vector"
+    dissemination: str = "best_effort"
+    processes: int = 3
+    messages: int = 8
+    """Sent by each process: to everyone, or each to one other if the ordering allows no more."""
+    payload_bytes: int = 64
+    interval_ms: float = 10.0
+    """Between two messages of a process, give or take half."""
+    seed: int = 0
+    weather: Weather = Weather()
+    timeout_s: float = 60.0
+    command: str | None = None
+    """What a person types to run this again; goes into the manifest."""
+
+    @property
+    def deliveries(self) -> int:
+        """How many there are in the end if nobody crashes."""
+        one = catalog.ORDERINGS[self.ordering].destinations == "one"
+        return self.processes * self.messages * (1 if one else self.processes)
+
+    def check(self) -> None:
+        """Say what is wrong before any process is started."""
+        if not 1 <= self.processes <= PROCESSES_MAX:
+            raise UsageError(f"{self.processes} processes: choose from 1 to {PROCESSES_MAX}")
+        if self.messages < 0:
+            raise UsageError(f"{self.messages} messages a process: choose 0 or more")
+        if not 0 <= self.payload_bytes <= PAYLOAD_BYTES_MAX:
+            raise UsageError(
+                f"a payload of {self.payload_bytes} bytes: choose from 0 to {PAYLOAD_BYTES_MAX}"
+            )
+        if not 0 <= self.interval_ms < 3_600_000:
+            raise UsageError(f"{self.interval_ms} ms between messages: choose 0 to an hour")
+        if not self.timeout_s > 0:
+            raise UsageError(f"a timeout of {self.timeout_s} s: choose more than 0")
+        if not 1 <= len(self.run) <= 200:
+            raise UsageError("a run needs a name of 1 to 200 characters")
+        stack = catalog.build(self.ordering, self.dissemination, 0, self.processes)
+        if self.weather.swap_pairs and stack.ordering.needs_fifo:
+            raise UsageError(
+                f"{self.ordering} needs links that keep their order: do not swap pairs"
+            )
+
+
+Phase = Literal["gathering", "connecting", "running", "stopping"]
+
+
+class Progress(Struct, frozen=True):
+    phase: Phase
+    present: int
+    """Members that are there: 2 of 3 present."""
+    processes: int
+    sent: int = 0
+    to_send: int = 0
+    delivered: int = 0
+    to_deliver: int = 0
+    held: int = 0
+    crashed: int = 0
+
+
+class Crash(Struct, frozen=True):
+    """A member that ended by itself."""
+
+    process: int
+    cause: str
+    """The signal that killed it, or the last thing it said."""
+
+
+class MemberOutcome(Struct, frozen=True):
+    sent: int
+    delivered: int
+    held_max: int
+
+
+class Outcome(Struct, frozen=True):
+    directory: Path
+    quiesced: bool
+    """Did the living come to rest before the time was up?"""
+    members: tuple[MemberOutcome, ...]
+    crashed: tuple[Crash, ...]
+    duration_s: float

@@ -1,0 +1,3 @@
+from .processes import members
+
+__all__ = ["members"]

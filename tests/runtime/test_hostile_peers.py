@@ -1,0 +1,195 @@
+"""A peer that breaks the rules costs its own connection and one log line, never the node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+
+from ordercast.protocols import catalog
+from ordercast.protocols.messages import Message, MessageId
+from ordercast.protocols.orderings.causal_vector import Stamped
+from ordercast.runtime import connection as connection_module
+from ordercast.runtime.frames import Ack, Data, Hello, encode_frame
+from ordercast.runtime.node import HOST
+
+from .helpers import RUN, Group, until
+
+pytestmark = pytest.mark.timeout(60)
+
+HELLO = encode_frame(Hello(1, RUN, 2, 0))
+CODEC = catalog.build("causal_vector", "best_effort", 2, 3).codec()
+
+
+def packet(origin: int, number: int, stamp: tuple[int, ...]) -> bytes:
+    return CODEC.encode(Stamped(Message(MessageId(origin, number), b"x"), stamp))
+
+
+def data(number: int, body: bytes, received: int = 0) -> bytes:
+    return encode_frame(Data(number, body, received))
+
+
+GOOD = packet(2, 1, (0, 0, 1))
+EARLY = packet(2, 2, (0, 0, 2))
+"""Nothing wrong with it, and never delivered: only p0 gets it, and p1 must not depend on it."""
+
+ATTACKS = {
+    "random bytes": (Random(1).randbytes(5000), "a stranger"),
+    "a huge length": (b"\xff\xff\xff\xff", "a frame of 4294967295 bytes"),
+    "a huge length after hello": (HELLO + b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
+    "another protocol": (b"GET / HTTP/1.1\r\n\r\n", "a frame of"),
+    "another version": (encode_frame(Hello(2, RUN, 2, 0)), "version 2"),
+    "another run": (encode_frame(Hello(1, "other\nrun", 2, 0)), r"'other\\nrun'"),
+    "no such member": (encode_frame(Hello(1, RUN, 3, 0)), "says it is p3"),
+    "our own index": (encode_frame(Hello(1, RUN, 0, 0)), "says it is p0"),
+    "a hello from the future": (encode_frame(Hello(1, RUN, 2, 1)), "claims to have 1 packets"),
+    "two hellos": (HELLO + HELLO, "second hello"),
+    "data before hello": (data(1, GOOD), "before any hello"),
+    "ack before hello": (encode_frame(Ack(0)), "before any hello"),
+    "ack from the future": (HELLO + encode_frame(Ack(7)), "claims to have 7 packets"),
+    "a gap": (HELLO + data(2, EARLY), "where 1 was expected"),
+    "no packet at all": (HELLO + data(1, b"\xc1"), "does not fit the wire format"),
+    "a stamp too short": (HELLO + data(1, packet(2, 1, (0, 1))), "stamp"),
+    "a stamp of another number": (HELLO + data(1, packet(2, 1, (0, 0, 2))), "stamp"),
+    "an origin outside": (HELLO + data(1, packet(7, 1, (0, 0, 1))), "7:1"),
+    "number zero": (HELLO + data(1, packet(2, 0, (0, 0, 0))), "2:0"),
+    "the same message twice": (HELLO + data(1, EARLY) + data(2, EARLY), "come before"),
+}
+
+
+@contextlib.asynccontextmanager
+async def two_of_three() -> AsyncIterator[Group]:
+    """A group of three whose last member never came; the attacker plays its part."""
+    members = Group("causal_vector", 3)
+    try:
+        await members.listen()
+        absent = members.nodes.pop()
+        await absent.aclose()
+        members.dial()
+        await until(lambda: all(node.present for node in members.nodes))
+        yield members
+    finally:
+        await asyncio.gather(*(node.aclose() for node in members.nodes))
+        assert all(node.failure.cancelled() for node in members.nodes)
+
+
+async def attack(port: int, stream: bytes, *, patience_s: float = 10) -> None:
+    """Send the bytes and wait until the node hangs up."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(stream)
+    with contextlib.suppress(OSError):
+        async with asyncio.timeout(patience_s):
+            await reader.read(-1)
+    writer.transport.abort()
+    await asyncio.sleep(0)
+
+
+async def still_working(members: Group) -> None:
+    before = [len(delivered) for delivered in members.delivered]
+    await members.nodes[0].send(b"still here")
+    await members.nodes[1].send(b"me too")
+    await until(
+        lambda: all(
+            len(members.delivered[me]) == before[me] + 2 for me in range(len(members.nodes))
+        )
+    )
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_costs_one_connection_and_one_line(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream, words = ATTACKS[name]
+
+    async def run() -> None:
+        async with two_of_three() as members:
+            await attack(members.ports[0], stream)
+            await still_working(members)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    (record,) = caplog.records
+    assert record.name == "ordercast.runtime.connection"
+    line = record.getMessage()
+    assert line.startswith("p0: dropped the connection with ")
+    assert "\n" not in line
+    assert re.search(words, line)
+
+
+def test_who_says_nothing_is_dropped_after_a_while(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "HELLO_TIMEOUT_S", 0.1)
+
+    async def run() -> None:
+        async with two_of_three() as members:
+            await attack(members.ports[0], HELLO[:7])
+            await still_working(members)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    (record,) = caplog.records
+    assert "no hello came within 0.1 s" in record.getMessage()
+
+
+def test_a_member_with_a_bad_packet_comes_back_and_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The bad packet is used up; what follows it is welcome on the next connection."""
+
+    async def run() -> list[bytes]:
+        async with two_of_three() as members:
+            port = members.ports[0]
+            await attack(port, HELLO + data(1, b"\xc1"))
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(HELLO + data(2, GOOD))
+            await until(lambda: members.delivered[0] != [])
+            answer = await reader.readexactly(4)
+            hello = await reader.readexactly(int.from_bytes(answer, "big"))
+            assert hello == encode_frame(Hello(1, RUN, 0, 1))[4:]
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            return [message.payload for message in members.delivered[0]]
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(run()) == [b"x"]
+    assert len(caplog.records) == 1
+
+
+def test_a_hundred_attackers_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with two_of_three() as members:
+            streams = [Random(seed).choice(list(ATTACKS.values()))[0] for seed in range(100)]
+            attackers = [
+                attack(members.ports[seed % 2], stream, patience_s=1)
+                for seed, stream in enumerate(streams)
+            ]
+            await asyncio.gather(*attackers, still_working(members))
+            await still_working(members)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert len(caplog.records) <= 100
+
+
+def test_a_wrong_process_at_a_members_port_is_not_taken_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """p2 dials p1's port and finds p0 there, as after a port was given to someone else."""
+
+    async def run() -> None:
+        members = Group("fifo", 3)
+        await members.listen()
+        members.nodes[2].dial({0: members.ports[0], 1: members.ports[0]})
+        await until(lambda: bool(caplog.records))
+        assert 1 not in members.nodes[2].present
+        await asyncio.gather(*(node.aclose() for node in members.nodes))
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert "p0 answered where p1 should be" in caplog.records[0].getMessage()

@@ -1,0 +1,134 @@
+"""How a launcher's own process may end, from a Ctrl-C to a kill -9, and what is left then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ordercast.runtime.collect import read_log
+from ordercast.trace import Trace
+
+from .processes import Members
+
+pytestmark = pytest.mark.timeout(60)
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from ordercast.runtime.launcher import launch
+from ordercast.runtime.plan import Plan
+
+def progress(step):
+    if step.phase == "running" and step.delivered > 20:
+        print("running", flush=True)
+
+plan = Plan(run="long", messages=10_000, interval_ms=5)
+try:
+    asyncio.run(launch(plan, directory=Path(sys.argv[1]), progress=progress))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def wait_until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def start_launcher(directory: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(directory)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def running_launcher(directory: Path) -> subprocess.Popen[str]:
+    launcher = start_launcher(directory)
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == "running\n"
+    return launcher
+
+
+def test_ctrl_c_ends_the_members_and_writes_the_trace(tmp_path: Path, members: Members) -> None:
+    launcher = running_launcher(tmp_path)
+    assert len(members.pids()) == 3
+    start = time.monotonic()
+    os.killpg(launcher.pid, signal.SIGINT)  # as a terminal does, to the foreground group
+    _, errors = launcher.communicate(timeout=10)
+    assert time.monotonic() - start < 4
+    assert launcher.returncode == 130
+    assert errors == ""
+    assert members.pids() == []
+
+    (trace,) = Trace.load(tmp_path)
+    assert not trace.manifest.quiesced
+    assert trace.manifest.complete
+    assert {event.kind for event in trace.events} == {"send", "receive", "deliver"}
+    assert {event.process for event in trace.events} == {0, 1, 2}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.jsonl", "manifest.jsonl"]
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.25, 0.4])
+def test_ctrl_c_before_the_group_is_there(tmp_path: Path, members: Members, after_s: float) -> None:
+    launcher = start_launcher(tmp_path)
+    time.sleep(after_s)
+    os.killpg(launcher.pid, signal.SIGINT)
+    launcher.communicate(timeout=10)
+    assert members.pids() == []
+    assert not (tmp_path / "members").exists()
+
+
+def test_an_impatient_second_ctrl_c(tmp_path: Path, members: Members) -> None:
+    """A frozen member makes the first one slow; the second still leaves nothing behind."""
+    launcher = running_launcher(tmp_path)
+    os.kill(members.pid_of(1), signal.SIGSTOP)
+    os.killpg(launcher.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(launcher.pid, signal.SIGINT)
+    start = time.monotonic()
+    launcher.communicate(timeout=10)
+    assert time.monotonic() - start < 1
+    wait_until(lambda: members.pids() == [], within_s=2)
+    (trace,) = Trace.load(tmp_path)
+    assert not trace.manifest.quiesced
+    assert not (tmp_path / "members").exists()
+
+
+def test_members_vanish_when_their_launcher_is_killed(tmp_path: Path, members: Members) -> None:
+    launcher = running_launcher(tmp_path)
+    launcher.kill()
+    launcher.communicate(timeout=10)
+    wait_until(lambda: members.pids() == [], within_s=5)
+    logs = sorted((tmp_path / "members").iterdir())
+    assert [log.name for log in logs] == ["p0.jsonl", "p1.jsonl", "p2.jsonl"]
+    for log in logs:
+        assert [event.position for event in read_log(log)] == list(range(len(read_log(log))))
+
+
+def test_a_launcher_killed_before_its_members_are_up(tmp_path: Path, members: Members) -> None:
+    launcher = start_launcher(tmp_path)
+    wait_until(lambda: members.pids() != [])
+    launcher.kill()
+    launcher.communicate(timeout=10)
+    wait_until(lambda: members.pids() == [], within_s=5)
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "p0.jsonl"
+    log.write_bytes(
+        b'{"run":"r","process":0,"position":0,"kind":"send","origin":0,"number":1}\n'
+        b'{"run":"r","process":0,"position":1,"kind":"deli'
+    )
+    assert [event.kind for event in read_log(log)] == ["send"]

@@ -105,7 +105,8 @@ def test_links_drop_repetitions_and_keep_order_if_asked(fifo: bool) -> None:
 
 def test_fault_plans_read_as_people_write_them() -> None:
     network, crashes = parse_faults(
-        "crash:1@20ms, crash:0#3,partition:0|1,2@5ms+50ms,delay:1ms..2.5ms,loss:5%,duplicate:2%,fifo",
+        "crash:1@20ms, crash:0#3,partition:0|1,2@5ms+50ms,"
+        "delay:1ms..2.5ms,loss:5%,duplicate:2%,fifo",
         Network(),
     )
     assert crashes == (Crash(1, at_us=20_000), Crash(0, after_copies=3))

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ordercast.pipeline.sentences import JUDGED
 from ordercast.pipeline.session import open_session, require_pyspark, session
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import Judgement, promised, properties_of_order
@@ -18,7 +19,7 @@ from ordercast.trace.verdicts import Judgement, promised, properties_of_order
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["judge", "open_session", "session", "verify"]
+__all__ = ["JUDGED", "judge", "open_session", "session", "verify"]
 
 
 def judge(
@@ -38,7 +39,7 @@ def judge(
     """
     require_pyspark()
     from ordercast.pipeline.reader import inspect, read_source
-    from ordercast.pipeline.verdicts import JUDGED, judged
+    from ordercast.pipeline.verdicts import judged
 
     # Mistakes that need no Spark to be seen are told before it starts.
     demanded = None if order is None else properties_of_order(order)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.facts import attendance
-from ordercast.pipeline.rows import read_rows
+from ordercast.pipeline.rows import place_flaws, read_rows
 from ordercast.pipeline.rules import COLUMNS, Columns, columns_of
 from ordercast.trace.directory import event_files, read_manifests
 from ordercast.trace.manifest import Manifest
@@ -74,7 +74,7 @@ def read_source(spark: SparkSession, source: Source, *, quiesced: bool = False) 
     try:
         present = sorted(attendance(rows).collect(), key=lambda row: (row["run"], row["process"]))
         if any(row["flaws"] for row in present):
-            _refuse_flaw(rows)
+            _refuse_flaw(spark, source)
         runs = _runs(source, present, quiesced=quiesced)
     except PySparkException as error:
         rows.unpersist()
@@ -91,11 +91,11 @@ def read_source(spark: SparkSession, source: Source, *, quiesced: bool = False) 
     )
 
 
-def _refuse_flaw(rows: DataFrame) -> NoReturn:
-    place = F.struct("file", "row", "flaw")
-    (first,) = rows.where(F.col("flaw").isNotNull()).agg(F.min(place).alias("flaw")).collect()
-    file, row, flaw = first["flaw"]
-    if file.startswith("file:"):  # Parquet, from Spark's reader
+def _refuse_flaw(spark: SparkSession, source: Source) -> NoReturn:
+    flaws = place_flaws(spark, source.lines, source.parquet)
+    (first,) = flaws.agg(F.min(F.struct("file", "row", "flaw")).alias("one")).collect()
+    file, row, flaw = first["one"]
+    if file.startswith("file:"):  # Parquet, whose rows Spark counts; a JSON line's flaw says it all
         raise TraceError(f"{unquote(urlparse(file).path)}, row {row}: {flaw}")
     raise TraceError(flaw)
 

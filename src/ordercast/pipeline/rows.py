@@ -1,13 +1,12 @@
-"""A trace's rows as they are on disk, sound or not, each with its place in the files.
+"""A trace's rows as they are on disk, sound or not.
 
-out, from either format: the trace's columns (`rules.COLUMNS`), file, row (from 1; a JSON file's
-line), flaw (what is wrong with the row, or null; the other columns of such a row mean nothing)
+A row's `flaw` is what is wrong with it, or null; the other columns of a broken row mean nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import groupby, islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from ordercast.trace.event import Event
 from ordercast.trace.jsonl import decode_event
 from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["read_rows"]
+__all__ = ["place_flaws", "read_rows"]
 
 _LINES_AT_ONCE = 1 << 14
 _PLACE = {"file": "string", "row": "bigint", "flaw": "string"}
@@ -31,25 +30,42 @@ _NOTHING = Event("", 0, 0, "leave")
 
 
 def read_rows(
-    spark: SparkSession, lines: tuple[Path, ...], parquet: dict[Path, Columns]
+    spark: SparkSession, lines: tuple[Path, ...], parquet: Mapping[Path, Columns]
 ) -> DataFrame:
-    tables = [_json_rows(spark, lines)] if lines else []
-    # Files differ in which optional columns they have, so those that agree are read together.
-    for columns, files in groupby(sorted(parquet, key=parquet.__getitem__), parquet.__getitem__):
-        tables.append(_parquet_rows(spark, list(files), columns))
+    """out: the trace's columns (`rules.COLUMNS`), flaw"""
+    tables = [_json_rows(spark, lines).drop("file", "row")] if lines else []
+    for columns, files in _alike(parquet):
+        tables.append(_open(spark, files, columns).select(*typed(columns), flaw(columns)))
     return reduce(DataFrame.unionByName, tables)
 
 
-def _parquet_rows(spark: SparkSession, files: list[Path], columns: Columns) -> DataFrame:
+def place_flaws(
+    spark: SparkSession, lines: tuple[Path, ...], parquet: Mapping[Path, Columns]
+) -> DataFrame:
+    """Only the rows that are broken, and where they are. A second reading, because keeping the
+    place of every row of a sound trace costs more than its checking.
+
+    out: file, row (from 1), flaw
+    """
+    tables = [_json_rows(spark, lines).select("file", "row", "flaw")] if lines else []
+    for columns, files in _alike(parquet):
+        file = F.col("_metadata.file_path").alias("file")
+        row = (F.col("_metadata.row_index") + 1).alias("row")
+        tables.append(_open(spark, files, columns).select(file, row, flaw(columns)))
+    return reduce(DataFrame.unionByName, tables).where(F.col("flaw").isNotNull())
+
+
+def _alike(parquet: Mapping[Path, Columns]) -> list[tuple[Columns, list[Path]]]:
+    """Files differ in which optional columns they have; those that agree are read together."""
+    by_columns = groupby(sorted(parquet, key=parquet.__getitem__), parquet.__getitem__)
+    return [(columns, list(files)) for columns, files in by_columns]
+
+
+def _open(spark: SparkSession, files: list[Path], columns: Columns) -> DataFrame:
     # Spark would take some characters of a file's name for a pattern.
     names = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{file}") for file in files]
     schema = ", ".join(f"{name} {kind}" for name, kind in columns)
-    return spark.read.schema(schema).parquet(*names).select(
-        *typed(columns),
-        F.col("_metadata.file_path").alias("file"),
-        (F.col("_metadata.row_index") + 1).alias("row"),
-        flaw(columns).alias("flaw"),
-    )
+    return spark.read.schema(schema).parquet(*names)
 
 
 def _json_rows(spark: SparkSession, files: tuple[Path, ...]) -> DataFrame:

@@ -102,7 +102,7 @@ def typed(columns: Columns) -> list[Column]:
 
 
 def flaw(columns: Columns) -> Column:
-    """What is wrong with a row as it was read, or null."""
+    """What is wrong with a row as it was read, or null. out: flaw"""
     present = dict(columns)
     kind = F.col("kind")
     origin, number = (
@@ -126,7 +126,7 @@ def flaw(columns: Columns) -> Column:
         F.when(is_message & (origin.isNull() | number.isNull()), needs),
         F.when((kind == "send") & (origin != F.col("process")), forged),
         F.when(~is_message & (origin.isNotNull() | number.isNotNull()), none),
-    )
+    ).alias("flaw")
 
 
 def _flaw_of_null(name: str, present: Mapping[str, str]) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Seen", "sentence"]
+__all__ = ["JUDGED", "Seen", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +100,6 @@ _SENTENCES: dict[str, Callable[[Seen], str]] = {
     "fifo": _order,
     "causal": _order,
 }
+
+JUDGED = tuple(_SENTENCES)
+"""The properties that the pipeline judges, in the order of `trace.verdicts.PROPERTIES`."""

@@ -111,6 +111,8 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
 def _defaults(master: str, scratch: Path, *, verbose: bool) -> dict[str, str]:
     settings = {
         "spark.app.name": "ordercast",
+        # Off: it looks up the call site of every expression, several round trips to the JVM each.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(verbose).lower(),
         "spark.sql.adaptive.enabled": "true",
@@ -192,7 +194,7 @@ def _close_jvm() -> None:
         if process is not None:
             process.stdin.close()  # the JVM ends when its standard input does
             try:
-                process.wait(timeout=float(os.environ.get("OCW","10")))
+                process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
     while _scratch:

@@ -21,14 +21,13 @@ from ordercast.pipeline.fifo import fifo, predecessor
 from ordercast.pipeline.findings import summed
 from ordercast.pipeline.no_creation import no_creation
 from ordercast.pipeline.no_duplication import no_duplication, second_delivery
-from ordercast.pipeline.sentences import Seen, sentence
+from ordercast.pipeline.sentences import JUDGED, Seen, sentence
 from ordercast.pipeline.validity import validity
-from ordercast.trace.verdicts import PROPERTIES, Outcome, Verdict, Witness
+from ordercast.trace.verdicts import Outcome, Verdict, Witness
 
-__all__ = ["JUDGED", "findings", "judged", "verify"]
+__all__ = ["findings", "judged", "verify"]
 
 _PER_MESSAGE = ("no_duplication", "no_creation", "validity", "agreement", "uniform_agreement")
-JUDGED = (*_PER_MESSAGE, "fifo", "causal")
 
 Found = dict[str, Any]
 
@@ -54,15 +53,14 @@ def findings(events: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def judged(spark: SparkSession, events: DataFrame, runs: DataFrame) -> list[Verdict]:
-    """Every run's verdicts, by run and then in the order of `PROPERTIES`."""
+    """Every run's verdicts, by run and then in the order of `JUDGED`."""
     found = {(row["run"], row["property"]): _plain(row) for row in findings(events, runs).collect()}
     _complete_witnesses(spark, events, runs, found)
     nothing: Found = {"checked": 0, "violations": 0, "doubts": 0, "witness": None}
     return [
         _verdict(run, name, found.get((run["run"], name), nothing))
         for run in sorted(runs.collect(), key=lambda run: run["run"])
-        for name in PROPERTIES
-        if name in JUDGED
+        for name in JUDGED
     ]
 
 

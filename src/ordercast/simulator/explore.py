@@ -27,7 +27,7 @@ from ordercast.trace.directory import Trace
 from ordercast.trace.event import Event, Kind
 from ordercast.trace.manifest import Manifest
 
-__all__ = ["Exploration", "explore"]
+__all__ = ["Destinations", "Exploration", "explore"]
 
 Destinations = tuple[int, ...] | None
 Judge = Callable[[Trace], list[str]]
@@ -173,7 +173,7 @@ class _Explorer:
 
     def _transition(self, number: int, what: Input) -> tuple[int, tuple[HostEffect, ...]]:
         if (number, what) not in self.steps:
-            stack: Stack = pickle.loads(self.snapshots[number])  # noqa: S301: our own bytes
+            stack: Stack = pickle.loads(self.snapshots[number])  # noqa: S301
             match what:
                 case ("send", to):
                     _, effects = stack.send(b"", to)  # type: ignore[arg-type]

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.protocols import catalog
 from ordercast.protocols.messages import message_of
+from ordercast.protocols.stack import Stack
 from ordercast.simulator.plan import Network
 from ordercast.simulator.world import World
 from ordercast.trace.directory import Trace
@@ -79,7 +80,14 @@ def render(blocks: Iterable[Block]) -> str:
 class Scenario:
     """Plays a story by hand and writes the trace of it."""
 
-    def __init__(self, *, judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        judge: Judge | None = None,
+        build: Callable[[int, int], Stack] | None = None,
+    ) -> None:
+        """`build` puts other protocol objects in the place of those that the story names."""
+        self._build = build
         self.events: list[Event] = []
         self._judge = judge
         self._world: World | None = None
@@ -105,7 +113,7 @@ class Scenario:
     def trace(self) -> Trace:
         if self._manifest is None:
             raise UsageError("a scenario begins with 'group': how many, and which ordering")
-        return Trace.of(self._manifest, self.events)
+        return Trace.of(replace(self._manifest, quiesced=self._playing().at_rest()), self.events)
 
     def _do(self, text: str) -> None:
         for pattern, action in self._commands.items():
@@ -123,13 +131,13 @@ class Scenario:
         self._manifest = Manifest(
             run="scenario",
             processes=tuple(f"p{process}" for process in range(count)),
-            quiesced=True,
             order=ordering,
             dissemination=dissemination,
         )
         self._world = World(
-            build=lambda me, size: catalog.build(
-                ordering, dissemination, me, size, threshold=quorum
+            build=self._build
+            or (
+                lambda me, size: catalog.build(ordering, dissemination, me, size, threshold=quorum)
             ),
             size=count,
             run="scenario",

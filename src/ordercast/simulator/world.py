@@ -115,6 +115,13 @@ class World:
         """By hand: let one of the packets that wait on this link through."""
         self._arrive(self.waiting[source, to].pop(index))
 
+    def at_rest(self) -> bool:
+        """By hand: is nothing under way between processes that are up?"""
+        return not any(
+            letters and self.processes[source].up and self.processes[to].up
+            for (source, to), letters in self.waiting.items()
+        )
+
     def run(self, until_us: int) -> bool:
         """Let time pass. True if the world came to rest: nothing is under way any more."""
         while self._queue:

@@ -1,0 +1,218 @@
+"""A story as a picture that stands alone: the report's diagram, with the way of every packet.
+
+The report draws a message from its sender to each process, since a trace knows no more. Here the
+links were watched, so each copy is drawn from whoever really sent it, and so are packets without
+a message.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from math import hypot
+from pathlib import Path
+
+from markupsafe import Markup
+from packets import words
+from placing import Box, Placer, Point, Segment
+from stories import Flight, Story
+
+import ordercast.report
+from ordercast.oracle import judge
+from ordercast.protocols.messages import message_of
+from ordercast.report import slice_for, whole
+from ordercast.report.diagram import colour, draw_scene
+from ordercast.report.glyphs import arrow_path, stub_path
+from ordercast.report.lanes import BAR_HEIGHT
+from ordercast.report.layout import Layout, build_layout
+from ordercast.report.measures import CHARACTER, LABEL_SIDE, RADIUS, STUB
+from ordercast.report.scene import Scene, build_scene
+from ordercast.report.svg import element, number
+
+__all__ = ["picture"]
+
+WIDTH = 880.0
+WORD_CHARACTER = 6.05
+WORD_HEIGHT = 11.0
+STYLE = Path(ordercast.report.__file__).parent / "templates" / "style.css"
+OWN_STYLE = """
+.paper { fill: var(--page); stroke: var(--faint); }
+.control path { stroke: var(--soft); fill: var(--soft); stroke-width: 1; stroke-dasharray: 3 3; opacity: .8; }
+.control circle { fill: var(--soft); }
+.control .open { fill: var(--page); stroke: var(--soft); }
+svg .word { font-size: 10px; text-anchor: middle; fill: var(--c, var(--soft)); stroke: var(--page); stroke-width: 3px;
+  paint-order: stroke; stroke-linejoin: round; }
+"""
+
+
+def picture(name: str, story: Story, *, broken: str | None = None) -> str:
+    """`broken` is a property whose violation gets a ring around it."""
+    trace = story.trace
+    part = whole(trace)
+    if broken is not None:
+        [verdict] = judge(trace, (broken,))
+        assert verdict.witness is not None, f"{name}: {broken} holds"
+        part = replace(part, focus=slice_for(trace, verdict.witness).focus)
+    scene = build_scene(trace, part)
+    addressed = [hold for hold in scene.holds if _addressed(scene, *hold.message, hold.process)]
+    scene = replace(scene, arrows=(), holds=tuple(addressed))
+    layout = build_layout(scene, width=WIDTH)
+    drawn = str(draw_scene(scene, layout, name=name, title=story.title))
+    svg = drawn[drawn.index("<svg") : drawn.index("</svg>") + len("</svg>")]
+    way = element("g", *_Way(story, scene, layout).drawn(), class_="arrows")
+    svg = svg.replace('<g class="arrows"/>', str(way), 1)
+    frame = element(
+        "rect", x=0.5, y=0.5, width=layout.width - 1, height=layout.height - 1, rx=8, class_="paper"
+    )
+    style = f"<style>{_style(svg)}{OWN_STYLE}</style>"
+    return svg.replace("</desc>", f"</desc>{style}{frame}", 1).replace("<g ", "\n<g ") + "\n"
+
+
+def _addressed(scene: Scene, origin: int, number: int, process: int) -> bool:
+    """A coordinator that passes a message on does not hold it."""
+    for event in scene.trace.events:
+        if event.kind == "send" and event.message == (origin, number):
+            return event.destinations is None or process in event.destinations
+    return False
+
+
+def _style(svg: str) -> str:
+    """Those rules of the report's page that this drawing needs, and its colours, light and dark."""
+    css = STYLE.read_text()
+    used = {name for value in re.findall(r'class="([^"]*)"', svg) for name in value.split()}
+    dark = re.search(r"@media \(prefers-color-scheme: dark\) \{.*?\n\}", css, re.DOTALL)
+    assert dark is not None
+    plain = re.sub(r"@(media|page)[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", css)
+    kept = []
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", plain):
+        needed = [s.strip() for s in selectors.split(",") if _applies(s.strip(), used)]
+        if needed:
+            kept.append(f"{', '.join(needed)} {{ {' '.join(body.split())} }}")
+    return "\n".join(["", kept[0], dark.group(), *kept[1:]])
+
+
+def _applies(selector: str, used: set[str]) -> bool:
+    if ":hover" in selector:
+        return False
+    bare = re.sub(r":not\([^)]*\)", "", selector)
+    classes = re.findall(r"\.([\w-]+)", bare)
+    tags = set(re.findall(r"(?<![.\w:-])[a-z]\w*", bare))
+    if not tags <= {"svg", "text", "path", "circle", "rect", "g"} or "*" in bare:
+        return False
+    return set(classes) <= used if classes else bare in (":root", "svg text")
+
+
+class _Way:
+    """Everything between the lanes."""
+
+    def __init__(self, story: Story, scene: Scene, layout: Layout) -> None:
+        self.story = story
+        self.scene = scene
+        self.layout = layout
+        self.instants = self._instants()
+        self.times = [time_us for time_us, _, _ in self.instants]
+        self.lines = {id(flight): self._line(flight) for flight in story.flights}
+        room = Box(layout.names_width, 0.0, layout.width - 2.0, layout.height)
+        self.placer = Placer(self._taken(), list(self.lines.values()), room)
+
+    def drawn(self) -> Iterator[Markup]:
+        shown = [flight for flight in self.story.flights if self._matters(flight)]
+        for flight in shown:
+            yield self._flight(flight)
+        for remark in self.story.remarks:
+            spot = self._spot(remark.process, remark.time_us, None)
+            at = self.placer.near(spot, *_size(remark.text))
+            dot = element("circle", cx=spot[0], cy=spot[1], r=2.2)
+            yield element("g", dot, _word(remark.text, at), class_="control")
+        for flight in shown:
+            if text := words(flight.packet):
+                message = message_of(flight.packet)
+                classes = "" if message is None else colour(message.id.origin)
+                at = self.placer.on(self.lines[id(flight)], *_size(text))
+                yield element("g", _word(text, at), class_=classes or "control")
+
+    def _matters(self, flight: Flight) -> bool:
+        """What was sent to the dead shows nothing."""
+        return flight.arrived_us is not None or flight.to not in self.story.down
+
+    def _flight(self, flight: Flight) -> Markup:
+        message = message_of(flight.packet)
+        kind = f"arrow {colour(message.id.origin)}" if message is not None else "control"
+        start, end = self.lines[id(flight)]
+        if flight.arrived_us is None:
+            line, tip = stub_path(start, self.layout.y(flight.to), STUB, RADIUS)
+            hole = element("circle", cx=tip[0], cy=tip[1], r=3, class_="open")
+            return element("g", element("path", d=line), hole, class_=f"{kind} never")
+        dots = [
+            element("circle", cx=x, cy=y, r=1.6)
+            for x, y in (start, end)
+            if message is None and not self._is_mark((x, y))
+        ]
+        path = element("path", d=arrow_path(start, end, RADIUS if message else 3.2))
+        return element("g", path, *dots, class_=kind)
+
+    def _line(self, flight: Flight) -> Segment:
+        message = message_of(flight.packet)
+        key = None if message is None else (message.id.origin, message.id.number)
+        start = self._spot(flight.source, flight.departed_us, key)
+        if flight.arrived_us is None:
+            return start, stub_path(start, self.layout.y(flight.to), STUB, RADIUS)[1]
+        return start, self._spot(flight.to, flight.arrived_us, key)
+
+    # Where things are
+
+    def _spot(self, process: int, time_us: int, message: tuple[int, int] | None) -> Point:
+        """At the mark that this process makes at that time, if it makes one."""
+        here = [
+            (mark.message != message, x)
+            for mark, x in zip(self.scene.marks, self.layout.xs, strict=True)
+            if (mark.process, mark.time_us) == (process, time_us)
+        ]
+        return min(here)[1] if here else self._x(time_us), self.layout.y(process)
+
+    def _x(self, time_us: int) -> float:
+        at = bisect_right(self.times, time_us) - 1
+        earlier, _, left = self.instants[max(at, 0)]
+        if at + 1 == len(self.instants):
+            return left + 14.0 * (time_us - earlier) / 1_000
+        later, right, _ = self.instants[at + 1]
+        return left + (right - left) * (time_us - earlier) / (later - earlier)
+
+    def _instants(self) -> list[tuple[int, float, float]]:
+        """Each time at which there is a mark, with its leftmost and its rightmost one."""
+        xs: dict[int, list[float]] = {}
+        for mark, x in zip(self.scene.marks, self.layout.xs, strict=True):
+            xs.setdefault(mark.time_us, []).append(x)
+        return [(time_us, min(row), max(row)) for time_us, row in sorted(xs.items())]
+
+    def _is_mark(self, point: Point) -> bool:
+        marks = zip(self.scene.marks, self.layout.xs, strict=True)
+        return any(
+            hypot(x - point[0], self.layout.y(mark.process) - point[1]) < RADIUS
+            for mark, x in marks
+        )
+
+    def _taken(self) -> Iterator[Box]:
+        layout = self.layout
+        for mark, x in zip(self.scene.marks, layout.xs, strict=True):
+            y = layout.y(mark.process)
+            yield Box.around((x, y), 2 * RADIUS, 2 * RADIUS)
+            width = len(mark.label) * CHARACTER
+            left = x - LABEL_SIDE - width if mark.kind == "send" else x + LABEL_SIDE
+            if width:
+                yield Box(left, y - 19, left + width, y - 8)
+        for hold, bar in zip(self.scene.holds, layout.bars, strict=True):
+            top = layout.lanes[hold.process].bar_top(bar.track)
+            yield Box(bar.left, top, bar.right, top + BAR_HEIGHT)
+        for lane in layout.lanes.values():
+            yield Box(0.0, lane.y - 0.5, layout.width, lane.y + 0.5)
+
+
+def _size(text: str) -> tuple[float, float]:
+    return len(text) * WORD_CHARACTER + 3.0, WORD_HEIGHT
+
+
+def _word(text: str, at: Point) -> Markup:
+    return element("text", text, x=number(at[0]), y=number(at[1] + 3.5), class_="word")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
+
+from ordercast import pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXPLORED = pytest.StashKey[list[int]]()
 """How many states the model checker has seen, world by world."""
@@ -14,6 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what scenarios really print into their files; review the diff",
     )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark for the whole test run: starting it takes seconds."""
+    with pipeline.session(master="local[2]") as session:
+        yield session
 
 
 def pytest_terminal_summary(

@@ -7,7 +7,18 @@ from typing import Any
 
 from ordercast.protocols.messages import message_of
 
-__all__ = ["words"]
+__all__ = ["concerns", "words"]
+
+
+def concerns(packet: Any) -> int | None:
+    """The sender of the message that a packet carries or is about; None if it is about many."""
+    message = message_of(packet)
+    about = message.id if message is not None else getattr(packet, "id", None)
+    ticket = getattr(packet, "ticket", None)
+    if about is None and ticket is None:
+        return None
+    origin: int = ticket.process if about is None else about.origin
+    return origin
 
 
 def words(packet: Any) -> str:

@@ -11,13 +11,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from math import hypot
 from pathlib import Path
 
 from markupsafe import Markup
-from packets import words
+from packets import concerns, words
 from placing import Box, Placer, Point, Segment
-from stories import Flight, Story
+from stories import Flight, Remark, Rest, Story
 
 import ordercast.report
 from ordercast.oracle import judge
@@ -29,7 +30,9 @@ from ordercast.report.lanes import BAR_HEIGHT
 from ordercast.report.layout import Layout, build_layout
 from ordercast.report.measures import CHARACTER, LABEL_SIDE, RADIUS, STUB
 from ordercast.report.scene import Scene, build_scene
-from ordercast.report.svg import element, number
+from ordercast.report.svg import element, points
+from ordercast.report.words import message_text
+from ordercast.trace.verdicts import Witness
 
 __all__ = ["picture"]
 
@@ -39,35 +42,55 @@ WORD_HEIGHT = 11.0
 STYLE = Path(ordercast.report.__file__).parent / "templates" / "style.css"
 OWN_STYLE = """
 .paper { fill: var(--page); stroke: var(--faint); }
-.control path { stroke: var(--soft); fill: var(--soft); stroke-width: 1; stroke-dasharray: 3 3; opacity: .8; }
-.control circle { fill: var(--soft); }
-.control .open { fill: var(--page); stroke: var(--soft); }
-svg .word { font-size: 10px; text-anchor: middle; fill: var(--c, var(--soft)); stroke: var(--page); stroke-width: 3px;
-  paint-order: stroke; stroke-linejoin: round; }
+.control path { stroke: var(--c, var(--soft)); fill: var(--c, var(--soft)); stroke-width: 1; stroke-dasharray: 3 3; opacity: .8; }
+.control circle { fill: var(--c, var(--soft)); }
+.control .open { fill: var(--page); stroke: var(--c, var(--soft)); }
+.rest { fill: var(--soft); opacity: .4; }
+.broken path { stroke: var(--violated); stroke-width: 3; }
+svg .broken .word { fill: var(--violated); font-weight: 700; }
+.patch { fill: var(--page); opacity: .85; }
+svg .word { font-size: 10px; text-anchor: middle; fill: var(--c, var(--soft)); }
 """
 
 
 def picture(name: str, story: Story, *, broken: str | None = None) -> str:
-    """`broken` is a property whose violation gets a ring around it."""
+    """`broken` is a property whose violation is marked: the offence, or every step of a circle."""
     trace = story.trace
     part = whole(trace)
+    circle: list[tuple[Remark, Remark]] = []
     if broken is not None:
         [verdict] = judge(trace, (broken,))
         assert verdict.witness is not None, f"{name}: {broken} holds"
-        part = replace(part, focus=slice_for(trace, verdict.witness).focus)
+        if broken == "synchronous":
+            circle = list(_circle(story, verdict.witness))
+        else:
+            part = replace(part, focus=slice_for(trace, verdict.witness).focus)
     scene = build_scene(trace, part)
     addressed = [hold for hold in scene.holds if _addressed(scene, *hold.message, hold.process)]
     scene = replace(scene, arrows=(), holds=tuple(addressed))
     layout = build_layout(scene, width=WIDTH)
     drawn = str(draw_scene(scene, layout, name=name, title=story.title))
     svg = drawn[drawn.index("<svg") : drawn.index("</svg>") + len("</svg>")]
-    way = element("g", *_Way(story, scene, layout).drawn(), class_="arrows")
-    svg = svg.replace('<g class="arrows"/>', str(way), 1)
+    way = _Way(story, scene, layout, talkative=broken is None)
+    shapes = element("g", *way.drawn(), *way.circle(circle), class_="arrows")
+    svg = svg.replace('<g class="arrows"/>', str(shapes), 1)
     frame = element(
         "rect", x=0.5, y=0.5, width=layout.width - 1, height=layout.height - 1, rx=8, class_="paper"
     )
     style = f"<style>{_style(svg)}{OWN_STYLE}</style>"
     return svg.replace("</desc>", f"</desc>{style}{frame}", 1).replace("<g ", "\n<g ") + "\n"
+
+
+def _circle(story: Story, witness: Witness) -> Iterator[tuple[Remark, Remark]]:
+    """Where each message of a crown comes before the next one: the two events at that process."""
+    messages = [tuple(map(int, text.split(":"))) for text in witness.messages]
+    for m, n in pairwise([*messages, messages[0]]):
+        for process in story.trace.members:
+            events = [e for e in story.trace.events if e.process == process and e.number]
+            times = {e.message: e.time_us or 0 for e in events}
+            if m in times and n in times and times[m] < times[n]:
+                text = f"{message_text(m)} before {message_text(n)}"
+                yield Remark(process, times[m], text), Remark(process, times[n], text)
 
 
 def _addressed(scene: Scene, origin: int, number: int, process: int) -> bool:
@@ -107,8 +130,10 @@ def _applies(selector: str, used: set[str]) -> bool:
 class _Way:
     """Everything between the lanes."""
 
-    def __init__(self, story: Story, scene: Scene, layout: Layout) -> None:
+    def __init__(self, story: Story, scene: Scene, layout: Layout, *, talkative: bool) -> None:
+        """What packets carry is left out where the picture is about something else."""
         self.story = story
+        self.talkative = talkative
         self.scene = scene
         self.layout = layout
         self.instants = self._instants()
@@ -118,6 +143,8 @@ class _Way:
         self.placer = Placer(self._taken(), list(self.lines.values()), room)
 
     def drawn(self) -> Iterator[Markup]:
+        for rest in self.story.rests:
+            yield from self._rest(rest)
         shown = [flight for flight in self.story.flights if self._matters(flight)]
         for flight in shown:
             yield self._flight(flight)
@@ -127,19 +154,34 @@ class _Way:
             dot = element("circle", cx=spot[0], cy=spot[1], r=2.2)
             yield element("g", dot, _word(remark.text, at), class_="control")
         for flight in shown:
-            if text := words(flight.packet):
-                message = message_of(flight.packet)
-                classes = "" if message is None else colour(message.id.origin)
+            text = words(flight.packet)
+            if self.talkative and flight.arrived_us is not None and text:
                 at = self.placer.on(self.lines[id(flight)], *_size(text))
-                yield element("g", _word(text, at), class_=classes or "control")
+                yield element("g", _word(text, at), class_=self._class(flight))
+
+    def circle(self, steps: list[tuple[Remark, Remark]]) -> Iterator[Markup]:
+        for first, second in steps:
+            left, y = self._spot(first.process, first.time_us, None)
+            right, _ = self._spot(second.process, second.time_us, None)
+            line = element("path", d=points((left + RADIUS, y), (right - RADIUS, y)))
+            at = self.placer.near(((left + right) / 2, y), *_size(first.text))
+            yield element("g", line, _word(first.text, at), class_="broken")
+
+    def _rest(self, rest: Rest) -> Iterator[Markup]:
+        left, y = self._spot(rest.process, rest.since_us, None)
+        end_us = self.times[-1] if rest.until_us is None else rest.until_us
+        right, _ = self._spot(rest.process, end_us, None)
+        width = right - left - 4
+        yield element("rect", x=left + 2, y=y - 3.5, width=width, height=7, rx=3, class_="rest")
+        at = self.placer.near(((left + right) / 2, y), *_size("passive"))
+        yield element("g", _word("passive", at), class_="control")
 
     def _matters(self, flight: Flight) -> bool:
         """What was sent to the dead shows nothing."""
         return flight.arrived_us is not None or flight.to not in self.story.down
 
     def _flight(self, flight: Flight) -> Markup:
-        message = message_of(flight.packet)
-        kind = f"arrow {colour(message.id.origin)}" if message is not None else "control"
+        message, kind = message_of(flight.packet), self._class(flight)
         start, end = self.lines[id(flight)]
         if flight.arrived_us is None:
             line, tip = stub_path(start, self.layout.y(flight.to), STUB, RADIUS)
@@ -152,6 +194,11 @@ class _Way:
         ]
         path = element("path", d=arrow_path(start, end, RADIUS if message else 3.2))
         return element("g", path, *dots, class_=kind)
+
+    def _class(self, flight: Flight) -> str:
+        origin = concerns(flight.packet)
+        hue = "" if origin is None else f" {colour(origin)}"
+        return f"{'control' if message_of(flight.packet) is None else 'arrow'}{hue}"
 
     def _line(self, flight: Flight) -> Segment:
         message = message_of(flight.packet)
@@ -215,4 +262,10 @@ def _size(text: str) -> tuple[float, float]:
 
 
 def _word(text: str, at: Point) -> Markup:
-    return element("text", text, x=number(at[0]), y=number(at[1] + 3.5), class_="word")
+    """A text, and behind it a patch of paper that interrupts the arrow."""
+    x, y = at
+    width, height = _size(text)
+    patch = element(
+        "rect", x=x - width / 2, y=y - height / 2, width=width, height=height, class_="patch"
+    )
+    return patch + element("text", text, x=x, y=y + 3.5, class_="word")

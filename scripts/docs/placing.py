@@ -13,6 +13,8 @@ Segment = tuple[Point, Point]
 
 SAMPLES = 40
 FRACTIONS = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.21, 0.79)
+AIR = 8.0
+"""Between one text and the next."""
 CROWDED = 100.0
 CROSSED = 6.0
 
@@ -63,7 +65,7 @@ class Placer:
         boxes = [Box.around(spot, width, height) for spot in spots]
         costs = [self._cost(box, own) + rank for rank, box in enumerate(boxes)]
         best = costs.index(min(costs))
-        self.taken.append(boxes[best])
+        self.taken.append(Box.around(spots[best], width + AIR, height + AIR))
         return spots[best]
 
     def _cost(self, box: Box, own: Segment | None) -> float:

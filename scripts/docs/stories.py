@@ -14,7 +14,7 @@ from ordercast.simulator.scenario import Block, Scenario, parse
 from ordercast.simulator.world import World
 from ordercast.trace import Trace
 
-__all__ = ["Flight", "Remark", "Story", "play"]
+__all__ = ["Flight", "Remark", "Rest", "Story", "play"]
 
 STEP_US = 1_000
 """Played by hand, a world has no speed. On paper each step takes a millisecond."""
@@ -41,10 +41,21 @@ class Remark:
 
 
 @dataclass(slots=True)
+class Rest:
+    """A time in which a process was passive."""
+
+    process: int
+    cause: object
+    since_us: int
+    until_us: int | None = None
+
+
+@dataclass(slots=True)
 class Story:
     blocks: list[Block] = field(default_factory=list)
     flights: list[Flight] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
+    rests: list[Rest] = field(default_factory=list)
     down: set[int] = field(default_factory=set)
     trace: Trace = field(init=False)
 
@@ -71,7 +82,7 @@ def play(text: str) -> Story:
             assert scenario._world is not None, output
             _watch(scenario._world, story)
         elif scenario._world is not None:
-            _note_departures(scenario._world, story)
+            _note(scenario._world, story)
     assert scenario._world is not None, "a story needs a group"
     processes = scenario._world.processes
     story.down = {index for index, process in enumerate(processes) if not process.up}
@@ -100,18 +111,28 @@ def _watch(world: World, story: Story) -> None:
         if world.processes[to].up:
             flight.arrived_us = world.now_us * STEP_US
         pass_on(source, to, index)
-        _note_departures(world, story)
+        _note(world, story)
 
     world.pass_on = watched  # type: ignore[method-assign]
 
 
-def _note_departures(world: World, story: Story) -> None:
+def _note(world: World, story: Story) -> None:
+    """What the last step has changed: packets that left, processes that fell passive or woke."""
+    now_us = world.now_us * STEP_US
     known = {(flight.source, flight.to, id(flight.packet)) for flight in story.flights}
     for (source, to), letters in sorted(world.waiting.items()):
         for letter in letters:
             if (source, to, id(letter.packet)) not in known:
-                flight = Flight(source, to, letter.packet, world.now_us * STEP_US)
+                flight = Flight(source, to, letter.packet, now_us)
                 story.flights.append(flight)
+    resting = {rest.process: rest for rest in story.rests if rest.until_us is None}
+    for index, process in enumerate(world.processes):
+        cause = getattr(process.stack.ordering, "passive_for", None)
+        before = resting.get(index)
+        if before is not None and before.cause != cause:
+            before.until_us = now_us
+        if cause is not None and (before is None or before.cause != cause):
+            story.rests.append(Rest(index, cause, now_us))
 
 
 def _slowly(trace: Trace) -> Trace:

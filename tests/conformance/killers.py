@@ -78,7 +78,7 @@ def _by_model_checker(mutant: Mutant) -> str | None:
             except Exception as error:
                 return f"model checker: {type(error).__name__}"
             if found.failure is not None:
-                return f"model checker: {found.failure[-1]}, {found.states} states"
+                return f"model checker: {found.failure[-1]}"
     return None
 
 

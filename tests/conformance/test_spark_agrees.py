@@ -18,7 +18,7 @@ from ordercast.trace.verdicts import Verdict
 
 from .mutants import NO_CAUSAL_GUARD, NO_FIFO_GUARD
 from .random_traces import random_trace
-from .subjects import COMBINATIONS, TROUBLE, run_once
+from .subjects import COMBINATIONS, TROUBLE, run_once, traffic_kinds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +107,7 @@ def test_sparks_verdict_catches_mutants_and_clears_every_algorithm(
                     ),
                     seed=1,
                     faults=faults,
+                    destinations=traffic_kinds(ordering, dissemination)[-1],
                     run=f"{ordering}/{dissemination}/{trouble}",
                     promises=promises,
                 )

@@ -141,9 +141,7 @@ def _find(s_origin: Ints, s_number: Ints, origin: Ints, number: Ints) -> Ints:
     return np.where(same, found, -1)
 
 
-def _broken(
-    run: _Run, counts: Ints, at: Ints, owed: Bools, facts: Ints
-) -> tuple[Bools, Bools]:
+def _broken(run: _Run, counts: Ints, at: Ints, owed: Bools, facts: Ints) -> tuple[Bools, Bools]:
     """For each fact of one process: is a predecessor late? is one missing?"""
     late = np.zeros(len(facts), np.bool_)
     missing = np.zeros(len(facts), np.bool_)

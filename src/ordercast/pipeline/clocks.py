@@ -9,7 +9,7 @@ happens after all that its origin sent earlier. A clock counts the message itsel
     clock[n]    = max of clock[m] over every m that direct[n] counts: the same, made transitive
 
 A corrupt log can hold cycles (a delivery before its send). The clock is the least fixpoint of the
-line above and exists all the same: m is counted in clock[n] iff send(n) can be reached from send(m).
+line above and exists all the same: clock[n] counts m iff send(n) can be reached from send(m).
 """
 
 from __future__ import annotations

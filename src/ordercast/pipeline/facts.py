@@ -6,7 +6,8 @@ pairs       one row per (run, process, message) where the process is addressed o
 messages    one row per (run, message): its pairs, counted
 
 runs, one row per run, stands beside them: run, members, seen, crashed (arrays of processes: all;
-those with a row; those not correct), size (how many the manifest names, or null), quiesced, complete.
+those with a row; those not correct), size (how many the manifest names, or null), quiesced,
+complete.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ CIRCUMSTANCES = ("answerable", "sender_correct", "settled", "complete")
 def attendance(events: DataFrame) -> DataFrame:
     """How each process took part, and where its rows contradict each other.
 
-    Every row claims its position, and a send claims its number as well; the sign tells them
-    apart, so that one count finds whatever is claimed twice.
+    Every row claims its position, and a send claims its number as well, with the bits inverted: so
+    the sign tells them apart, and one count finds whatever is claimed twice.
 
     in: run, process, position, kind, number, destinations, flaw
     out: run, process, events, flaws (0 if all rows are sound), crash and recover (the last
@@ -32,9 +33,21 @@ def attendance(events: DataFrame) -> DataFrame:
     number_twice (the smallest, or null)
     """
     position, kind, claim = F.col("position"), F.col("kind"), F.col("claim")
-    claims = F.when(kind == "send", F.array(position, -F.col("number"))).otherwise(F.array(position))
+    claims = F.when(kind == "send", F.array(position, F.bitwise_not("number"))).otherwise(
+        F.array(position)
+    )
     claimed = (
-        events.withColumn("claim", F.explode(claims))
+        events.select(
+            "run",
+            "process",
+            "position",
+            "kind",
+            "destinations",
+            "flaw",
+            F.explode(claims).alias("claim"),
+        )
+        # Nearly every claim is unique: to count them before the exchange would be for nothing.
+        .repartition("run", "process", "claim")
         .groupBy("run", "process", "claim")
         .agg(
             F.count("*").alias("copies"),
@@ -52,7 +65,7 @@ def attendance(events: DataFrame) -> DataFrame:
         F.max("recover").alias("recover"),
         F.max("farthest").alias("farthest"),
         F.min(F.when(twice & (claim >= 0), claim)).alias("position_twice"),
-        F.min(F.when(twice & (claim < 0), -claim)).alias("number_twice"),
+        F.min(F.when(twice & (claim < 0), F.bitwise_not(claim))).alias("number_twice"),
     )
 
 
@@ -126,9 +139,9 @@ def messages(pairs: DataFrame) -> DataFrame:
     deliverer and correct_deliverer (the smallest), repeated (how many delivered it again),
     repeater (the smallest) and repeated_at (its last delivery), strays (how many delivered it
     without being addressed), stray (the smallest) and strayed_at (its first delivery),
-    owed (how many correct processes it is addressed to), unmet (how many of them never delivered),
-    debtor (the smallest), to_sender (is it addressed to its origin), returned (did it arrive there),
-    answerable, sender_correct, settled, complete
+    owed (how many correct processes it is addressed to), unmet (how many of them never
+    delivered), debtor (the smallest), to_sender (is it addressed to its origin), returned (did it
+    arrive there), answerable, sender_correct, settled, complete
     """
     process = F.col("process")
     delivered = F.col("first").isNotNull()

@@ -32,8 +32,9 @@ def no_duplication(messages: DataFrame) -> DataFrame:
 def second_delivery(rows: DataFrame, suspects: DataFrame) -> DataFrame:
     """The earliest second delivery by a process that is known to have one.
 
-    A pair's first and last delivery are easily counted, its second is not. But some second delivery
-    comes no later than the least of the last ones, so the process's log up to there is all it takes.
+    A pair's first and last delivery are easily counted, its second is not. But some second
+    delivery comes no later than the least of the last ones, so the process's log up to there is
+    all it takes.
 
     in: `facts.message_rows`; suspects: run, process, position (that bound)
     out: run, process, origin, number, position, earlier (of the first delivery)
@@ -47,5 +48,11 @@ def second_delivery(rows: DataFrame, suspects: DataFrame) -> DataFrame:
         .agg(F.sort_array(F.collect_list("position")).alias("at"))
         .where(F.size("at") > 1)
     )
-    second = F.struct(F.col("at")[1].alias("position"), F.col("at")[0].alias("earlier"), "origin", "number")
-    return again.groupBy("run", "process").agg(F.min(second).alias("one")).select("run", "process", "one.*")
+    second = F.struct(
+        F.col("at")[1].alias("position"), F.col("at")[0].alias("earlier"), "origin", "number"
+    )
+    return (
+        again.groupBy("run", "process")
+        .agg(F.min(second).alias("one"))
+        .select("run", "process", "one.*")
+    )

@@ -31,8 +31,7 @@ class Log(NamedTuple):
     runs: DataFrame
     """One row per run: see `facts`, and names (as far as the manifest gives them)."""
     manifests: Mapping[str, Manifest]
-    count: int
-    """How many events there are."""
+    event_count: int
     kept: DataFrame
     """What `release` frees."""
 
@@ -49,6 +48,11 @@ class Source:
     """The files of JSON lines."""
     parquet: Mapping[Path, Columns]
     manifests: Mapping[str, Manifest]
+
+    @property
+    def size(self) -> int:
+        """Bytes of events on disk."""
+        return sum(file.stat().st_size for file in (*self.lines, *self.parquet))
 
 
 def inspect(path: Path) -> Source:
@@ -76,17 +80,16 @@ def read_source(spark: SparkSession, source: Source, *, quiesced: bool = False) 
         if any(row["flaws"] for row in present):
             _refuse_flaw(spark, source)
         runs = _runs(source, present, quiesced=quiesced)
-    except PySparkException as error:
+    except BaseException as error:
         rows.unpersist()
-        raise _unreadable(source, error) from None
-    except TraceError:
-        rows.unpersist()
+        if isinstance(error, PySparkException) and "FAILED_READ_FILE" in str(error):
+            raise _unreadable(source, str(error)) from None
         raise
     return Log(
         events=rows.select(*COLUMNS),
         runs=spark.createDataFrame(runs),
         manifests=source.manifests,
-        count=sum(row["events"] for row in present),
+        event_count=sum(row["events"] for row in present),
         kept=rows,
     )
 
@@ -100,12 +103,10 @@ def _refuse_flaw(spark: SparkSession, source: Source) -> NoReturn:
     raise TraceError(flaw)
 
 
-def _unreadable(source: Source, error: PySparkException) -> TraceError:
-    """Which file Spark stumbled over, as far as it says."""
-    words = str(error)
+def _unreadable(source: Source, words: str) -> TraceError:
+    """The footer was sound, so what comes after the file's name in Spark's words says little."""
     named = [file for file in source.parquet if file.name in words]
-    place = named[0] if named else source.path
-    return TraceError(f"{place}: not a readable Parquet file: {words.splitlines()[0]}")
+    return TraceError(f"{named[0] if named else source.path}: not a readable Parquet file")
 
 
 @dataclass(slots=True)

@@ -86,7 +86,8 @@ def _parsed(file: str) -> Iterator[pa.RecordBatch]:
     with open(file, "rb") as text:
         numbered = enumerate(text, start=1)
         while chunk := list(islice(numbered, _LINES_AT_ONCE)):
-            events, rows = [], []
+            events: list[Event] = []
+            rows: list[int] = []
             for row, line in chunk:
                 if not line.strip():
                     continue
@@ -108,5 +109,9 @@ def _batch(
         for field in arrow_schema()
     ]
     size = len(events)
-    place = [pa.array([file] * size), pa.array(rows, pa.int64()), pa.array([flaw] * size, pa.string())]
+    place = [
+        pa.array([file] * size),
+        pa.array(rows, pa.int64()),
+        pa.array([flaw] * size, pa.string()),
+    ]
     return pa.RecordBatch.from_arrays([*arrays, *place], names=[*COLUMNS, *_PLACE])

@@ -94,11 +94,16 @@ def _family(kind: str) -> str:
 def typed(columns: Columns) -> list[Column]:
     """Every column of the trace, in its own type; null where the file has no such column."""
     present = dict(columns)
-    return [
-        # A value that does not fit becomes null instead of an error: `flaw` has told of it.
-        (F.col(name).try_cast(kind) if name in present else F.lit(None).cast(kind)).alias(name)
-        for name, kind in COLUMNS.items()
-    ]
+
+    def one(name: str, kind: str) -> Column:
+        if name not in present:
+            return F.lit(None).cast(kind).alias(name)
+        if present[name] == kind:
+            return F.col(name)
+        # A value that does not fit becomes null, not an error: `flaw` will tell of it.
+        return F.col(name).try_cast(kind).alias(name)
+
+    return [one(name, kind) for name, kind in COLUMNS.items()]
 
 
 def flaw(columns: Columns) -> Column:
@@ -122,7 +127,10 @@ def flaw(columns: Columns) -> Column:
     return F.coalesce(
         *(_flaw_of_null(name, present) for name in _NEVER_NULL),
         *(_flaw_of_range(name) for name in present if name not in ("run", "kind")),
-        F.when(~kind.isin(*_KINDS), F.concat(F.lit("not an event: there is no kind '"), kind, F.lit("'"))),
+        F.when(
+            ~kind.isin(*_KINDS),
+            F.concat(F.lit("not an event: there is no kind '"), kind, F.lit("'")),
+        ),
         F.when(is_message & (origin.isNull() | number.isNull()), needs),
         F.when((kind == "send") & (origin != F.col("process")), forged),
         F.when(~is_message & (origin.isNotNull() | number.isNotNull()), none),

@@ -31,7 +31,9 @@ class Seen:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        return (self.message,) if self.later is None else (self.message, f"{self.other}:{self.later}")
+        return (
+            (self.message,) if self.later is None else (self.message, f"{self.other}:{self.later}")
+        )
 
     def name(self, process: int | None) -> str:
         assert process is not None

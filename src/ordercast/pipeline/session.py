@@ -15,12 +15,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ordercast.errors import SetupError
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
@@ -167,7 +166,7 @@ def _environment(*, local: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _launch(conf: SparkConf, log: Any) -> JavaGateway:
+def _launch(conf: SparkConf, log: BinaryIO | None) -> Any:
     """A new JVM; or the one that an earlier session of this process has left running."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -175,8 +174,7 @@ def _launch(conf: SparkConf, log: Any) -> JavaGateway:
     if SparkContext._gateway is not None:
         return SparkContext._gateway
     streams = {} if log is None else {"stdout": log, "stderr": log}
-    gateway: JavaGateway = launch_gateway(conf=conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-    return gateway
+    return launch_gateway(conf=conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
 
 
 _scratch: list[Path] = []
@@ -229,7 +227,9 @@ def _java_version() -> int | None:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+        answer = subprocess.run(  # noqa: S603 - the very program that Spark would run
+            [java, "-version"], capture_output=True, text=True, timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     quoted = (answer.stderr + answer.stdout).partition('version "')[2].partition('"')[0]

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
 from ordercast.pipeline.agreement import agreement, uniform_agreement
 from ordercast.pipeline.causal import causal

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, compress
+from operator import gt, itemgetter
 from typing import Any
 
 from ordercast.protocols.messages import MessageId
@@ -15,7 +17,7 @@ class Retained:
     def __init__(self, me: int, size: int) -> None:
         self.received = Received(size)
         self.items: list[dict[int, Any]] = [{} for _ in range(size)]
-        """By origin and number; oldest first, since forgetting begins there."""
+        """By origin and number."""
         self.known = [[0] * size for _ in range(size)]
         """known[j][k]: process j has all messages of k up to this number, as far as is known."""
         self.known[me] = self.received.counts
@@ -28,21 +30,27 @@ class Retained:
     def counts(self) -> tuple[int, ...]:
         return tuple(self.received.counts)
 
-    def learn(self, process: int, counts: Sequence[int]) -> set[int]:
+    def learn(self, process: int, counts: Sequence[int]) -> list[int]:
         """Take another process's word for what it has; returns the origins that it has more of."""
         known = self.known[process]
-        risen = {origin for origin, count in enumerate(counts) if count > known[origin]}
+        risen = list(compress(range(len(known)), map(gt, counts, known)))
         for origin in risen:
             known[origin] = counts[origin]
         return risen
 
+    def ranked(self, origin: int) -> list[int]:
+        """How many messages of `origin` each process has, as far as is known; fewest first."""
+        return sorted(map(itemgetter(origin), self.known))
+
     def after(self, origin: int, number: int) -> Iterator[Any]:
         """What is kept of `origin` beyond a number, in order."""
-        items = self.items[origin]
-        return (items[n] for n in sorted(items) if n > number)
+        oldest = max(number, self.forgotten[origin]) + 1
+        unbroken = range(oldest, self.received.counts[origin] + 1)
+        early = (n for n in sorted(self.received.early[origin]) if n > number)
+        return map(self.items[origin].__getitem__, chain(unbroken, early))
 
     def forget(self, origin: int) -> None:
-        floor = min(known[origin] for known in self.known)
+        floor = min(map(itemgetter(origin), self.known))
         while self.forgotten[origin] < floor:
             self.forgotten[origin] += 1
-            self.items[origin].pop(self.forgotten[origin], None)
+            del self.items[origin][self.forgotten[origin]]

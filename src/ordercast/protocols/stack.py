@@ -6,7 +6,7 @@ those for the host are left, and knows the wire format of the combination.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ class Stack:
         self.sent = 0
 
     def start(self) -> list[HostEffect]:
-        return [*self._resolve(self.ordering.start()), *self._resolve(self.dissemination.start())]
+        return self._resolve([*self.ordering.start(), *self.dissemination.start()])
 
     def send(
         self, payload: bytes, to: Iterable[int] | None = None
@@ -39,7 +39,7 @@ class Stack:
         destinations = None if to is None else self._checked(to)
         message = Message(MessageId(self.me, self.sent + 1), payload, destinations)
         self.sent += 1
-        effects = list(self._resolve(self.ordering.send(message)))
+        effects = self._resolve(self.ordering.send(message))
         if self.ordering.accepts_at_once:
             effects.insert(0, Accept(message))
         return message, effects
@@ -51,19 +51,18 @@ class Stack:
                 raise PeerError(f"a group of {self.size} can have no message {message.id}")
             if origin == self.me and number > self.sent:
                 raise PeerError(f"process {source} has {message.id}, which was never sent")
-        return list(self._resolve(self.dissemination.receive(source, packet)))
+        return self._resolve(self.dissemination.receive(source, packet))
 
     def timer(self, name: str) -> list[HostEffect]:
-        effects = [*self.ordering.timer(name), *self.dissemination.timer(name)]
-        return list(self._resolve(effects))
+        return self._resolve([*self.ordering.timer(name), *self.dissemination.timer(name)])
 
     def suspect(self, process: int) -> list[HostEffect]:
         effects = [*self.ordering.suspect(process), *self.dissemination.suspect(process)]
-        return list(self._resolve(effects))
+        return self._resolve(effects)
 
     def trust(self, process: int) -> list[HostEffect]:
         effects = [*self.ordering.trust(process), *self.dissemination.trust(process)]
-        return list(self._resolve(effects))
+        return self._resolve(effects)
 
     def held(self) -> list[Held]:
         """What is here and waiting, in the order of ids."""
@@ -92,14 +91,17 @@ class Stack:
                 )
         return destinations
 
-    def _resolve(self, effects: Iterable[Effect]) -> Iterator[HostEffect]:
+    def _resolve(self, effects: Iterable[Effect]) -> list[HostEffect]:
+        """Each effect is seen to before the layer goes on to its next one."""
+        resolved: list[HostEffect] = []
         for effect in effects:
             if isinstance(effect, Spread):
-                yield from self._resolve(self.dissemination.spread(effect.item, effect.to))
+                resolved += self._resolve(self.dissemination.spread(effect.item, effect.to))
             elif isinstance(effect, Arrive):
-                yield from self._resolve(self.ordering.receive(effect.source, effect.item))
+                resolved += self._resolve(self.ordering.receive(effect.source, effect.item))
             else:
-                yield effect
+                resolved.append(effect)
+        return resolved
 
 
 class Codec:

@@ -17,11 +17,15 @@ Source      the improvement that source text 000 names: forward with a probabili
     every period, unless everyone is known to have what we have:
                                 send a digest of what we have to someone who is behind
     on digest D from j:         tell j what it lacks; answer with our own digest if it asks
+
+Nobody tells the same process the same message twice: links are perfect, so what j was told and
+seems to lack is on its way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import lt
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct
@@ -96,10 +100,12 @@ class Gossip(Dissemination):
 
     def _new(self, item: Any, *, hops: int, source: int) -> Iterator[Effect]:
         id = id_of(item)
-        self.log.add(id, item)
+        told = {self.me, id.origin, source}
+        self.log.add(id, (item, told))
         if self.dice.chance(100 * self.decay**hops):
-            some = self.dice.sample(self.all_but(self.me, id.origin, source), self.fan_out)
+            some = self.dice.sample(self.all_but(*told), self.fan_out)
             if some:
+                told.update(some)
                 yield Transmit(some, Rumour(item, min(hops + 1, LAST_HOP)))
         self.log.forget(id.origin)
         yield Arrive(id.origin, item)
@@ -113,16 +119,17 @@ class Gossip(Dissemination):
         if digest.asks:
             yield Transmit((source,), Digest(self.log.counts(), asks=False))
         for origin, count in enumerate(digest.counts):
-            for item in self.log.after(origin, count):
-                yield Transmit((source,), Rumour(item, LAST_HOP))
-        yield from self._compare_later()
+            for item, told in self.log.after(origin, count):
+                if source not in told:
+                    told.add(source)
+                    yield Transmit((source,), Rumour(item, LAST_HOP))
 
     def _behind(self) -> list[int]:
         """Who is not known to have all that we have."""
         return [
             process
             for process in self.all_but(self.me, *self.suspected)
-            if any(map(int.__lt__, self.log.known[process], self.log.received.counts))
+            if any(map(lt, self.log.known[process], self.log.received.counts))
         ]
 
     def _compare_later(self) -> Iterator[Effect]:

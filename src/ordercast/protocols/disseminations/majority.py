@@ -71,9 +71,10 @@ class Majority(Dissemination):
         self.items: dict[MessageId, Any] = {}
         self.forwarders: dict[MessageId, set[int]] = {}
         self.watching = False
+        self.fresh: set[MessageId] = set()
+        """What waits and began to after the timer was started."""
         self.overdue: set[MessageId] = set()
-        """What was waiting already when the timer was started."""
-        self.asked: set[MessageId] = set()
+        """What was waiting already when the timer was started, and still is."""
         self.askers: dict[MessageId, set[int]] = {}
         """Who wants to know of a message that has not arrived here either."""
 
@@ -99,10 +100,8 @@ class Majority(Dissemination):
     def timer(self, name: str) -> Iterable[Effect]:
         if name == ASK:
             self.watching = False
-            still = sorted(id for id in self.items if id in self.overdue)
-            if still:
-                self.asked.update(still)
-                yield Transmit(self.all_but(self.me), Ask(tuple(still)))
+            if self.overdue:
+                yield Transmit(self.others, Ask(tuple(sorted(self.overdue))))
             yield from self._watch()
 
     def _hear(self, item: Any, forwarders: set[int], *, forward: bool) -> Iterator[Effect]:
@@ -110,11 +109,10 @@ class Majority(Dissemination):
         if id not in self.items:
             self.items[id] = item
             self.forwarders[id] = forwarders
+            self.fresh.add(id)
             if forward:
                 self.forwarders[id].add(self.me)
-                yield Transmit(
-                    self.all_but(self.me), Copy(item, tuple(sorted(self.forwarders[id])))
-                )
+                yield Transmit(self.others, Copy(item, tuple(sorted(self.forwarders[id]))))
         self.forwarders[id] |= forwarders
         if len(self.forwarders[id]) >= self.threshold:
             yield from self._settle(id)
@@ -125,7 +123,8 @@ class Majority(Dissemination):
             item = self.items.pop(id)
             del self.forwarders[id]
             self.arrived.add(id)
-            self.asked.discard(id)
+            self.fresh.discard(id)
+            self.overdue.discard(id)
             for asker in sorted(self.askers.pop(id, ())):
                 yield Transmit((asker,), Confirm((id,)))
             yield Arrive(id.origin, item)
@@ -133,8 +132,9 @@ class Majority(Dissemination):
     def _watch(self) -> Iterator[Effect]:
         """Each message that waits for a whole period is asked about once: links are perfect, so
         whoever can answer will, now or when it knows."""
-        if not self.watching and (overdue := self.items.keys() - self.asked):
-            self.watching, self.overdue = True, overdue
+        if not self.watching and self.fresh:
+            self.watching = True
+            self.overdue, self.fresh = self.fresh, set()
             yield StartTimer(ASK, PATIENCE_US)
 
     def _answer(self, source: int, ids: tuple[MessageId, ...]) -> Iterator[Effect]:

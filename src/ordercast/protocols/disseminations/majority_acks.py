@@ -70,7 +70,9 @@ class MajorityAcks(Dissemination):
         self.telling = False
         self.pulling = False
         self.lagging: set[int] = set()
-        """Origins of which someone has more than we have."""
+        """Origins of which someone has more than we have, or had."""
+        self.overdue: dict[int, int] = {}
+        """By origin, the number that we lacked already when the timer was started."""
         self.pulled: dict[int, dict[int, int]] = {}
         """By origin and holder, the number that was asked for last."""
 
@@ -81,7 +83,7 @@ class MajorityAcks(Dissemination):
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         self.log.add(id_of(item), item)
         self.told = self.log.counts()
-        yield Transmit(self.all_but(self.me), Data(item, self.told))
+        yield Transmit(self.others, Data(item, self.told))
         yield from self._settle(self.me)
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:
@@ -91,12 +93,10 @@ class MajorityAcks(Dissemination):
         if len(packet.counts) != self.size:
             raise PeerError(f"process {source} counts for {len(packet.counts)} processes")
         if isinstance(packet, Data):
-            self._keep(packet.message)
+            yield from self._settle(self._keep(packet.message))
         risen = self.log.learn(source, packet.counts)
-        self.lagging |= risen
-        for origin in sorted(
-            risen | ({id_of(packet).origin} if isinstance(packet, Data) else set())
-        ):
+        self.lagging.update(risen)
+        for origin in risen:
             yield from self._settle(origin)
         yield from self._tell_soon()
         yield from self._pull_later()
@@ -107,11 +107,11 @@ class MajorityAcks(Dissemination):
             counts = self.log.counts()
             if counts != self.told:
                 self.told = counts
-                yield Transmit(self.all_but(self.me), Counts(counts))
+                yield Transmit(self.others, Counts(counts))
         elif name == PULL:
             self.pulling = False
-            for origin in sorted(self.lagging):
-                yield from self._pull(origin)
+            for origin, number in self.overdue.items():
+                yield from self._pull(origin, number)
             yield from self._pull_later()
 
     def suspect(self, process: int) -> Iterable[Effect]:
@@ -119,18 +119,19 @@ class MajorityAcks(Dissemination):
             for item in self.log.after(process, self.log.known[other][process]):
                 yield Transmit((other,), Data(item, self.log.counts()))
 
-    def _keep(self, item: Any) -> None:
+    def _keep(self, item: Any) -> int:
         id = id_of(item)
         if id not in self.log.received:
             self.log.add(id, item)
         # Whoever sent a message has all of its own up to it.
         own = self.log.known[id.origin]
         own[id.origin] = max(own[id.origin], id.number)
+        return id.origin
 
     def _settle(self, origin: int) -> Iterator[Effect]:
         """Hand on what a quorum holds, in order; forget what everyone holds."""
-        counted = sorted((known[origin] for known in self.log.known), reverse=True)
-        stable = min(counted[self.threshold - 1], self.log.received.counts[origin])
+        quorum = self.log.ranked(origin)[-self.threshold]
+        stable = min(quorum, self.log.received.counts[origin])
         while self.arrived[origin] < stable:
             self.arrived[origin] += 1
             yield Arrive(origin, self.log.items[origin][self.arrived[origin]])
@@ -150,22 +151,26 @@ class MajorityAcks(Dissemination):
             for origin in self.lagging
             if any(known[origin] > counts[origin] for known in self.log.known)
         }
-        if any(self._holder(origin) is not None for origin in self.lagging):
+        self.overdue = {
+            origin: counts[origin] + 1
+            for origin in sorted(self.lagging)
+            if self._holder(origin) is not None
+        }
+        if self.overdue:
             self.pulling = True
             yield StartTimer(PULL, PULL_US)
 
-    def _pull(self, origin: int) -> Iterator[Effect]:
+    def _pull(self, origin: int, number: int) -> Iterator[Effect]:
         holder = self._holder(origin)
-        if holder is not None:
-            after = self.log.received.counts[origin]
-            self.pulled.setdefault(origin, {})[holder] = after + 1
-            yield Transmit((holder,), Pull(origin, after))
+        if holder is not None and number == self.log.received.counts[origin] + 1:
+            self.pulled.setdefault(origin, {})[holder] = number
+            yield Transmit((holder,), Pull(origin, after=number - 1))
 
     def _holder(self, origin: int) -> int | None:
         """Someone who has the next message of `origin` that we lack and was not asked for it."""
         number = self.log.received.counts[origin] + 1
         asked = self.pulled.get(origin, {})
-        for process in self.all_but(self.me):
+        for process in self.others:
             if self.log.known[process][origin] >= number and asked.get(process) != number:
                 return process
         return None
@@ -183,7 +188,5 @@ class MajorityAcks(Dissemination):
                     missing = MessageId(origin, self.log.received.counts[origin] + 1)
                     yield Held(MessageId(origin, number), (missing,))
                 elif number > self.arrived[origin]:
-                    lacking = (
-                        p for p in self.all_but(self.me) if self.log.known[p][origin] < number
-                    )
+                    lacking = (p for p in self.others if self.log.known[p][origin] < number)
                     yield Held(MessageId(origin, number), waits_on=tuple(lacking))

@@ -20,6 +20,7 @@ previous message on the same channel, is the FIFO condition.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import gt
 
 from msgspec import Struct
 
@@ -42,25 +43,24 @@ class CausalMatrix(Ordering):
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
-        self.known = [[0] * size for _ in range(size)]
+        self.known = [(0,) * size] * size
         self.delivered = [0] * size
         self.lot: ParkingLot[Mapped] = ParkingLot()
 
     def send(self, message: Message) -> Iterable[Effect]:
-        item = Mapped(message, tuple(map(tuple, self.known)))
+        item = Mapped(message, tuple(self.known))
         self._enter(message)
         return [Spread(item, message.destinations)]
 
     def receive(self, source: int, item: Mapped) -> Iterable[Effect]:
         id = item.message.id
-        if len(item.matrix) != self.size or any(len(row) != self.size for row in item.matrix):
+        if list(map(len, item.matrix)) != [self.size] * self.size:
             raise PeerError(f"{id} bears a matrix that is not {self.size} by {self.size}")
         if id.number <= self.delivered[id.origin]:
             raise PeerError(f"{id} has come before")
         for ready in self.lot.admit(id, item, self._lacks):
             self.delivered[ready.message.id.origin] = ready.message.id.number
-            for mine, theirs in zip(self.known, ready.matrix, strict=True):
-                mine[:] = map(max, mine, theirs)
+            self._merge(ready.matrix)
             self._enter(ready.message)
             yield Deliver(ready.message)
 
@@ -69,9 +69,18 @@ class CausalMatrix(Ordering):
             yield Held(id, tuple(self._missing(item)))
 
     def _enter(self, message: Message) -> None:
-        row = self.known[message.id.origin]
+        origin, number = message.id
+        row = list(self.known[origin])
         for process in message.addressees(self.size):
-            row[process] = max(row[process], message.id.number)
+            row[process] = max(row[process], number)
+        self.known[origin] = tuple(row)
+
+    def _merge(self, matrix: tuple[tuple[int, ...], ...]) -> None:
+        for process, theirs in enumerate(matrix):
+            mine = self.known[process]
+            # Most rows bring nothing new, and to see that is quicker than to build a row.
+            if theirs != mine and any(map(gt, theirs, mine)):
+                self.known[process] = tuple(map(max, mine, theirs))
 
     def _lacks(self, item: Mapped) -> MessageId | None:
         return next(self._missing(item), None)

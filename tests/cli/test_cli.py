@@ -1,0 +1,183 @@
+"""The command line as a user meets it: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main
+from ordercast.trace import Trace
+from ordercast.trace.jsonl import encode_event
+
+CAUSAL = ["--ordering", "causal_vector", "--processes", "5", "--messages", "50", "--seed", "7"]
+
+
+def simulate(*arguments: str) -> int:
+    return main(["simulate", *arguments])
+
+
+def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert simulate(*CAUSAL, "--trace", str(tmp_path / name)) == 0
+    for file in ("events.jsonl", "manifest.jsonl"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_the_replay_in_the_manifest_gives_the_same_trace(tmp_path: Path) -> None:
+    faults = "crash:0#3, loss:10%, partition:0|1,2@5ms+20ms"
+    simulate(
+        *("--ordering", "causal_history", "--dissemination", "majority", "--processes", "4"),
+        *("--threshold", "3", "--seed", "5", "--faults", faults, "--trace", str(tmp_path / "one")),
+    )
+    [trace] = Trace.load(tmp_path / "one")
+    program, verb, *arguments = _split(trace.manifest.extra["replay"])
+    assert (program, verb) == ("ordercast", "simulate")
+    simulate(*arguments, "--trace", str(tmp_path / "two"))
+    assert Trace.load(tmp_path / "two") == [trace]
+
+
+def _split(command: str) -> list[str]:
+    import shlex
+
+    return shlex.split(command)
+
+
+def test_simulate_says_what_happened(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert simulate(*CAUSAL, "--json", "--trace", str(tmp_path / "t")) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["sent"], summary["delivered"]) == (250, 1250)
+    assert summary["held"] > 0
+    assert summary["quiesced"] is True
+
+
+def test_who_waits_for_whom_is_told_and_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    simulate(
+        *("--ordering", "total_lamport", "--messages", "2", "--faults", "crash:2@1ms"),
+        *("--trace", str(tmp_path / "t")),
+    )
+    assert "p0 still holds 0:1, waiting for word from p2" in capsys.readouterr().out
+    [trace] = Trace.load(tmp_path / "t")
+    assert {"process": 0, "message": "0:1", "waits_for": [], "waits_on": [2]} in (
+        trace.manifest.extra["waiting"]
+    )
+
+
+def test_a_story_is_told_as_it_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate("--messages", "3", "--story")
+    lines = capsys.readouterr().out.splitlines()
+    assert any(" holds " in line and ", waiting for " in line for line in lines)
+
+
+def test_a_scenario_can_be_played_and_its_trace_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "story.txt"
+    file.write_text("group 2 fifo\n\nsend 0\n\npass 0->1\n")
+    assert simulate("--scenario", str(file), "--trace", str(tmp_path / "t")) == 0
+    assert "p1 delivers 0:1" in capsys.readouterr().out
+    [trace] = Trace.load(tmp_path / "t")
+    assert [event.kind for event in trace.events] == ["send", "deliver", "receive", "deliver"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "the following arguments are required: VERB"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["simulate", "--ordering", "best"], "invalid choice: 'best'"),
+        (["simulate", "--processes", "many"], "invalid int value: 'many'"),
+        (["simulate", "--processes", "0"], "a group of 0 has no members"),
+        (["simulate", "--messages", "-1"], "--messages and --payload count from 0"),
+        (["simulate", "--faults", "rain"], "the fault 'rain' has none of the forms"),
+        (["simulate", "--to", "some"], "causal_vector sends to everyone only"),
+        (["simulate", "--ordering", "synchronous", "--to", "some"], "sends to one only"),
+        (["simulate", "--threshold", "2"], "takes no threshold"),
+        (
+            ["simulate", "--ordering", "total_skeen", "--dissemination", "relay"],
+            "total_skeen talks to chosen processes",
+        ),
+        (["simulate", "--scenario", "nowhere.txt"], "nowhere.txt"),
+        (["verify", "nowhere"], "nowhere: there is no such file or directory"),
+        (["verify", "."], "not a trace"),
+        (["verify", "x.jsonl", "--order", "best"], "there is no order 'best'"),
+        (["report", "nowhere"], "no such file or directory"),
+        (["run", "--order", "best"], "there is no order 'best'"),
+        (["run", "--processes", "0"], "0 processes"),
+        (["run", "--delay", "soon"], "--delay 'soon' is not of the form"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(
+    arguments: list[str], sentence: str, tmp_path: Path
+) -> None:
+    done = ordercast(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.endswith("…")]
+    assert len(said) == 1
+    assert sentence in said[0]
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_trace_is_not_overwritten(tmp_path: Path) -> None:
+    simulate("--messages", "1", "--trace", str(tmp_path / "t"))
+    before = (tmp_path / "t" / "events.jsonl").read_bytes()
+    assert simulate("--messages", "2", "--trace", str(tmp_path / "t")) == 2
+    assert (tmp_path / "t" / "events.jsonl").read_bytes() == before
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{sys.executable} -m ordercast simulate --messages 200 --story | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert "Broken pipe" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "simulate", "verify", "report", "algorithms"])
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    done = ordercast(verb, "--help")
+    assert done.returncode == 0
+    assert f"ordercast {verb}" in done.stdout.partition("example")[2]
+
+
+def test_algorithms_lists_the_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithms", "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert len(tables["orderings"]) == 10
+    assert len(tables["disseminations"]) == 6
+
+
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "ordercast", "simulate", "--messages", "2"]
+    piped = subprocess.run(arguments, capture_output=True, text=True)
+    assert piped.stderr == "simulating 3 processes …\n"
+    leader, follower = pty.openpty()
+    try:
+        subprocess.run(arguments, stderr=follower, stdout=subprocess.DEVNULL, check=True)
+        os.close(follower)
+        screen = os.read(leader, 65536)
+    finally:
+        os.close(leader)
+    assert b"simulating 3 processes" in screen
+    assert b"\x1b[" in screen
+
+
+def ordercast(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ordercast", *arguments], capture_output=True, text=True, cwd=cwd
+    )
+
+
+def test_encode_is_what_the_writer_writes(tmp_path: Path) -> None:
+    simulate("--messages", "1", "--trace", str(tmp_path / "t"))
+    [trace] = Trace.load(tmp_path / "t")
+    lines = set((tmp_path / "t" / "events.jsonl").read_bytes().splitlines(keepends=True))
+    assert lines == {encode_event(event) for event in trace.events}

@@ -11,7 +11,7 @@ import pytest
 
 from ordercast.errors import UsageError
 from ordercast.report import Limits, render, write
-from ordercast.trace import Manifest, Trace
+from ordercast.trace import Event, Manifest, Trace
 from ordercast.trace.verdicts import Judgement, Verdict
 from tests.report.builders import HELD, QUESTION, broken, judgement_on, random_run, run
 
@@ -271,3 +271,19 @@ def test_a_page_that_cannot_be_written_is_the_callers_fault(tmp_path: Path) -> N
     trace = run(HELD)
     with pytest.raises(UsageError, match="the report cannot be written: Is a directory"):
         write(judgement_on([trace]), [trace], tmp_path)
+
+
+def test_the_page_says_what_held_messages_waited_for() -> None:
+    events = [
+        Event("r", 0, 0, "send", 0, 1, None, 0),
+        Event("r", 1, 0, "receive", 0, 1, None, 5_000),
+        Event("r", 1, 1, "deliver", 0, 1, None, 9_000),
+    ]
+    extra = {
+        "held": [{"process": 1, "message": "0:1", "waits_for": ["2:4"], "waits_on": []}],
+        "waiting": [{"process": 0, "message": "0:1", "waits_for": [], "waits_on": [1]}],
+    }
+    trace = Trace.of(Manifest("r", ("a", "b"), extra=extra), events)
+    page = render(Judgement(1, 3, (), {"r": ()}), [trace])
+    assert "held 0:1 for 4 ms, waiting for 2:4" in page
+    assert "a held 0:1, waiting for word from b" in page

@@ -25,6 +25,7 @@ from ordercast.simulator.scenario import Scenario, parse, render
 from ordercast.trace.directory import TraceWriter
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
+from ordercast.trace.waits import write_waits
 
 __all__ = ["act", "add_arguments"]
 
@@ -171,15 +172,8 @@ def _manifest(
             "replay": shlex.join(replay),
             "promises": list(promises),
             "clock": "virtual",
-            "waiting": [
-                {
-                    "process": process,
-                    "message": str(held.id),
-                    "waits_for": [str(id) for id in held.waits_for],
-                    "waits_on": list(held.waits_on),
-                }
-                for process, held in ending.waiting
-            ],
+            "waiting": write_waits(ending.waiting),
+            "held": write_waits(ending.held),
         },
     )
 

@@ -15,7 +15,7 @@ from ordercast.trace.verdicts import Judgement
 __all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
 
 VALUE_MAX = 200
-_TOLD_ELSEWHERE = ("replay", "command", "promises")
+_TOLD_ELSEWHERE = ("replay", "command", "promises", "held", "waiting")
 
 
 @dataclass(frozen=True, slots=True)

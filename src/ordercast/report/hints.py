@@ -54,12 +54,14 @@ def arrow_hint(scene: Scene, arrow: Arrow) -> str:
 
 def hold_hint(scene: Scene, hold: Hold) -> str:
     text, name = message_text(hold.message), name_of(scene.trace, hold.process)
+    reason = scene.reasons.get((hold.process, text), "")
+    why = f", {reason}" if reason else ""
     if hold.fate == "never":
-        return f"{text} arrived at {name} and was never delivered there"
+        return f"{text} arrived at {name} and was never delivered there{why}"
     waited = "" if hold.wait_us is None else f" for {duration(hold.wait_us)}"
     own = "its own " if hold.message[0] == hold.process else ""
     beyond = "; delivered after the part drawn here" if hold.fate == "beyond" else ""
-    return f"{name} held {own}{text}{waited}{beyond}"
+    return f"{name} held {own}{text}{waited}{why}{beyond}"
 
 
 def _when(scene: Scene, events: tuple[Event, ...]) -> str:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from ordercast.report.diagram import draw_scene
 from ordercast.report.facts import Fact, facts_of_run, replay_of
+from ordercast.report.history import name_of
 from ordercast.report.layout import build_layout
 from ordercast.report.parts import Focus, Part, slice_for, whole, window
 from ordercast.report.scene import Scene, build_scene
@@ -17,6 +18,7 @@ from ordercast.report.words import capital, count, listing, property_words, rank
 from ordercast.trace import Trace
 from ordercast.trace.event import MESSAGE_KINDS
 from ordercast.trace.verdicts import Outcome, Verdict
+from ordercast.trace.waits import read_waits
 
 __all__ = ["Limits", "Proof", "RunView", "view_of_run"]
 
@@ -35,6 +37,7 @@ class Limits:
     window_events: int = 300
     processes: int = 64
     witnesses: int = 8
+    waiting: int = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class RunView:
     outcome: Outcome
     facts: list[Fact]
     replay: str
+    waiting: tuple[str, ...]
+    """What was still held when the run ended, and what for."""
     proofs: list[Proof]
     figure: Markup | None
     notes: tuple[str, ...]
@@ -99,10 +104,23 @@ def view_of_run(
         outcome=outcome_of(v for v in verdicts if v.property in promises),
         facts=facts_of_run(trace),
         replay=replay_of(trace),
+        waiting=_waiting(trace, limits),
         proofs=proofs,
         figure=figure,
         notes=notes,
     )
+
+
+def _waiting(trace: Trace, limits: Limits) -> tuple[str, ...]:
+    names = trace.manifest.processes
+    waits = read_waits(trace.manifest, "waiting")
+    lines = [
+        f"{name_of(trace, wait.process)} held {wait.message}, {wait.reason(names)}"
+        for wait in waits[: limits.waiting]
+    ]
+    if len(waits) > limits.waiting:
+        lines.append(f"and {count(len(waits) - limits.waiting, 'more message')}")
+    return tuple(lines)
 
 
 def _witnessed(verdicts: Sequence[Verdict], promises: Collection[str]) -> list[list[Verdict]]:

@@ -16,6 +16,7 @@ from ordercast.report.parts import Part
 from ordercast.report.words import message_text
 from ordercast.trace import Event, Trace
 from ordercast.trace.event import MESSAGE_KINDS
+from ordercast.trace.waits import read_waits
 
 __all__ = ["Arrow", "Hold", "Mark", "MarkKind", "Scene", "build_scene"]
 
@@ -87,6 +88,8 @@ class Scene:
     """In the order of one clock that agrees with every process."""
     arrows: tuple[Arrow, ...]
     holds: tuple[Hold, ...]
+    reasons: dict[tuple[int, str], str]
+    """What a held message waited for, by process and message, where the manifest knows it."""
 
     @property
     def timed(self) -> bool:
@@ -114,6 +117,10 @@ def build_scene(trace: Trace, part: Part) -> Scene:
         marks=marks,
         arrows=tuple(_arrows(history, part, marks, here)),
         holds=tuple(_holds(history, marks, here)),
+        reasons={
+            (wait.process, wait.message): wait.reason(trace.manifest.processes)
+            for wait in read_waits(trace.manifest, "held")
+        },
     )
 
 

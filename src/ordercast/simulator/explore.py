@@ -130,8 +130,8 @@ class _Explorer:
             done = state.sent[process]
             if process not in state.down and done < len(self.programs[process]):
                 sent = _put(state.sent, process, done + 1)
-                to = self.programs[process][done]
-                yield from self._step(state._replace(sent=sent), process, ("send", to))
+                what = ("send", self.programs[process][done])
+                yield from self._step(state._replace(sent=sent), process, what)
         for source, to, packets in state.links:
             for packet in packets[:1] if self.fifo else dict.fromkeys(packets):
                 rest = state._replace(links=self._taken(state.links, source, to, packet))

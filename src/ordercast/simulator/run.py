@@ -22,6 +22,8 @@ class Ending:
     virtual_us: int
     waiting: tuple[tuple[int, Held], ...]
     """Who still held what when the run ended, and what it was waiting for."""
+    held: tuple[tuple[int, Held], ...]
+    """The first messages that had to wait, and what for."""
 
 
 def simulate(
@@ -58,7 +60,7 @@ def simulate(
         if member.up
         for held in member.stack.held()
     )
-    return Ending(quiesced, world.now_us, waiting)
+    return Ending(quiesced, world.now_us, waiting, tuple(world.held))
 
 
 def _schedule(world: World, process: int, traffic: Traffic, random: Random) -> None:

@@ -12,12 +12,13 @@ from random import Random
 from typing import Any
 
 from ordercast.protocols.effects import Accept, Deliver, HostEffect, StartTimer, Transmit
-from ordercast.protocols.messages import Message, MessageId, message_of
+from ordercast.protocols.messages import Held, Message, MessageId, message_of
 from ordercast.protocols.stack import Stack
 from ordercast.simulator.link import Letter, Link
 from ordercast.simulator.plan import Network
 from ordercast.trace.event import Event
 from ordercast.trace.recorder import Recorder
+from ordercast.trace.waits import HELD_MAX
 
 __all__ = ["World"]
 
@@ -58,6 +59,8 @@ class World:
         self.by_hand = by_hand
         self.detect_us = detect_us
         self.waiting: dict[tuple[int, int], list[Letter]] = {}
+        self.held: list[tuple[int, Held]] = []
+        """The first messages that had to wait, and what for."""
         self._random = Random(f"network {seed}")
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0
@@ -87,8 +90,7 @@ class World:
             return
         message, effects = sender.stack.send(payload, to)
         self._perform(process, effects)
-        if self.narrate is not None:
-            self._say_held(process, message.id)
+        self._note_held(process, message.id, effects)
 
     def crash(self, process: int) -> None:
         if self.processes[process].up:
@@ -212,8 +214,8 @@ class World:
             receiver.recorder.receive(message, control_bytes=letter.size - len(message.payload))
         effects = receiver.stack.receive(letter.source, letter.packet)
         self._perform(letter.to, effects)
-        if self.narrate is not None and message is not None:
-            self._say_held(letter.to, message.id)
+        if message is not None:
+            self._note_held(letter.to, message.id, effects)
 
     # What a reader wants to know
 
@@ -221,10 +223,18 @@ class World:
         if self.narrate is not None:
             self.narrate(line)
 
-    def _say_held(self, process: int, message: MessageId) -> None:
+    def _note_held(self, process: int, message: MessageId, effects: list[HostEffect]) -> None:
+        """If the message was not delivered at once, ask why. Asking looks at all that is held, so
+        it ends with the list that is kept, unless someone listens."""
+        if self.narrate is None and len(self.held) >= HELD_MAX:
+            return
+        if any(isinstance(e, Deliver) and e.message.id == message for e in effects):
+            return
         for held in self.processes[process].stack.held():
             if held.id == message:
                 self._say(f"p{process} holds {held}")
+                if len(self.held) < HELD_MAX:
+                    self.held.append((process, held))
 
 
 def _to(destinations: tuple[int, ...] | None) -> str:

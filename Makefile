@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test lint types fuzz setup java clean
+.PHONY: help setup java demo test lint types docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -31,6 +31,9 @@ lint: $(STAMP)  ## style, formatting
 
 types: $(STAMP)  ## strict types
 	$(BIN)/mypy
+
+docs: $(STAMP)  ## make the pictures and tables of the documentation anew
+	$(BIN)/python scripts/docs
 
 clean:  ## remove what set-up and runs have made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ordercast.protocols.messages import message_of
+from ordercast.protocols.messages import MessageId, message_of
+from ordercast.protocols.orderings.total_lamport import Ticket
 
 __all__ = ["concerns", "words"]
 
@@ -13,12 +14,11 @@ __all__ = ["concerns", "words"]
 def concerns(packet: Any) -> int | None:
     """The sender of the message that a packet carries or is about; None if it is about many."""
     message = message_of(packet)
-    about = message.id if message is not None else getattr(packet, "id", None)
-    ticket = getattr(packet, "ticket", None)
-    if about is None and ticket is None:
-        return None
-    origin: int = ticket.process if about is None else about.origin
-    return origin
+    about: MessageId | None = getattr(packet, "id", None) if message is None else message.id
+    ticket: Ticket | None = getattr(packet, "ticket", None)
+    if about is not None:
+        return about.origin
+    return None if ticket is None else ticket.process
 
 
 def words(packet: Any) -> str:

@@ -42,7 +42,8 @@ WORD_HEIGHT = 11.0
 STYLE = Path(ordercast.report.__file__).parent / "templates" / "style.css"
 OWN_STYLE = """
 .paper { fill: var(--page); stroke: var(--faint); }
-.control path { stroke: var(--c, var(--soft)); fill: var(--c, var(--soft)); stroke-width: 1; stroke-dasharray: 3 3; opacity: .8; }
+.control path { stroke: var(--c, var(--soft)); fill: var(--c, var(--soft)); opacity: .8; }
+.control path { stroke-width: 1; stroke-dasharray: 3 3; }
 .control circle { fill: var(--c, var(--soft)); }
 .control .open { fill: var(--page); stroke: var(--c, var(--soft)); }
 .rest { fill: var(--soft); opacity: .4; }

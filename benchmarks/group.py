@@ -1,8 +1,8 @@
 """A whole group in one process: protocol objects, and a small network in memory between them.
 
-Nothing is recorded, encoded or drawn, so nearly all the time goes to the protocols. Packets overtake
-each other at will (unless the ordering needs FIFO links), but only so many messages are under way at once.
-Time is counted in packets: each takes `packet_us`, and timers run by that clock.
+Nothing is recorded, encoded or drawn, so nearly all the time goes to the protocols. Packets
+overtake each other at will (unless the ordering needs FIFO links), but only so many messages are
+under way at once. Time is counted in packets: each takes `packet_us`, and timers run by that clock.
 """
 
 from __future__ import annotations
@@ -21,15 +21,27 @@ __all__ = ["Group"]
 
 class Group:
     def __init__(
-        self, ordering: str, dissemination: str, size: int, *, seed: int = 0, packet_us: int = 100
+        self,
+        ordering: str,
+        dissemination: str,
+        size: int,
+        *,
+        subsets: bool = False,
+        seed: int = 0,
+        packet_us: int = 100,
     ) -> None:
+        """`subsets`: half of the messages go to some only, if the algorithms allow it."""
         self.stacks = [catalog.build(ordering, dissemination, me, size) for me in range(size)]
         self.size = size
         self.packet_us = packet_us
         self.now_us = 0
         self.sent = self.packets = self.delivered = 0
+        self.addressed = 0
+        """Deliveries that there will be once all is at rest."""
         self._random = Random(seed)
-        self._to_one = self.stacks[0].ordering.destinations == "one"
+        layers = self.stacks[0].ordering, self.stacks[0].dissemination
+        self._to_one = layers[0].destinations == "one"
+        self._to_some = subsets and all(layer.destinations == "any" for layer in layers)
         self._fifo = self.stacks[0].ordering.needs_fifo
         self._links: dict[tuple[int, int], deque[Any]] = {
             (source, to): deque() for source in range(size) for to in range(size)
@@ -43,17 +55,25 @@ class Group:
     def send(self, payload: bytes = b"") -> None:
         """The processes take turns."""
         process = self.sent % self.size
-        to = [self._random.randrange(self.size)] if self._to_one else None
+        to = self._destinations()
         self.sent += 1
+        self.addressed += self.size if to is None else len(to)
         self._perform(process, self.stacks[process].send(payload, to)[1])
 
+    def _destinations(self) -> list[int] | None:
+        if self._to_one:
+            return [self._random.randrange(self.size)]
+        if self._to_some and self._random.random() < 0.5:
+            return self._random.sample(range(self.size), self._random.randint(1, self.size))
+        return None
+
     def run(self, packets: int, *, window: int = 16) -> None:
-        """Until so many more packets have been handled, send whenever fewer than `window` messages
-        are on their way to someone."""
+        """Until so many more packets have been handled, send whenever fewer than about `window`
+        messages are on their way."""
         until = self.packets + packets
-        copies = 1 if self._to_one else self.size
+        deliveries = window if self._to_one else window * self.size
         while self.packets < until:
-            if self.sent * copies - self.delivered < window * copies:
+            if self.addressed - self.delivered < deliveries:
                 self.send()
             self._step()
 

@@ -161,6 +161,32 @@ def test_a_member_with_a_bad_packet_comes_back_and_goes_on(
     assert len(caplog.records) == 1
 
 
+def test_the_newest_connection_of_a_member_wins(caplog: pytest.LogCaptureFixture) -> None:
+    """It dials again because the old one is dead to it; the old one ends here as well."""
+
+    async def run() -> None:
+        async with two_of_three() as members:
+            old, old_writer = await asyncio.open_connection(HOST, members.ports[0])
+            old_writer.write(HELLO)
+            await until(lambda: members.nodes[0].present == (1, 2))
+            new, new_writer = await asyncio.open_connection(HOST, members.ports[0])
+            new_writer.write(HELLO)
+            with contextlib.suppress(ConnectionError):
+                async with asyncio.timeout(5):
+                    await old.read(-1)
+            await members.nodes[0].send(b"to the new one")
+            async with asyncio.timeout(5):
+                await new.readuntil(b"to the new one")
+            assert members.nodes[0].present == (1, 2)
+            for writer in (old_writer, new_writer):
+                writer.transport.abort()
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert caplog.records == []
+
+
 def test_a_hundred_attackers_at_once(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with two_of_three() as members:

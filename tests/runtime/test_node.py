@@ -13,8 +13,8 @@ from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.protocols.effects import HostEffect, StartTimer
 from ordercast.protocols.stack import Stack
-from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
-from ordercast.runtime.node import Node
+from ordercast.runtime.frames import PAYLOAD_BYTES_MAX, VERSION, Ack, Hello, encode_frame
+from ordercast.runtime.node import HOST, Node
 from ordercast.runtime.weather import Weather
 from ordercast.trace import Recorder
 
@@ -133,6 +133,42 @@ def test_closing_flushes_what_is_in_the_air() -> None:
                 await members.nodes[0].send(b"last words")
             await members.nodes[0].aclose()
             assert len(members.delivered[1]) == 10
+
+    asyncio.run(run())
+
+
+def test_closing_waits_for_acknowledgements_of_what_was_in_the_air() -> None:
+    async def run() -> None:
+        lonely = Group("fifo", 2, weather=Weather(delay_ms=(60_000, 60_000)))
+        await lonely.listen()
+        node = lonely.nodes[0]
+        reader, writer = await asyncio.open_connection(HOST, lonely.ports[0])
+        writer.write(encode_frame(Hello(VERSION, RUN, 1, 0)))
+        await until(lambda: node.present == (1,))
+        await node.send(b"last words")
+        closing = asyncio.create_task(node.aclose(flush_s=10))
+        await until(lambda: node.counters().links[1].handed == 1)
+        await asyncio.sleep(0.1)
+        assert not closing.done()
+        writer.write(encode_frame(Ack(1)))
+        async with asyncio.timeout(5):
+            await closing
+        assert b"last words" in await reader.read(-1)
+        writer.close()
+        await lonely.nodes[1].aclose()
+
+    asyncio.run(run())
+
+
+def test_a_member_that_went_away_is_not_present_and_not_waited_for() -> None:
+    async def run() -> None:
+        async with group("fifo", 3) as members:
+            await members.nodes[2].aclose()
+            await until(lambda: members.nodes[0].present == (1,))
+            await until(lambda: members.nodes[1].present == (0,))
+            await members.nodes[0].send(b"to whoever is left")
+            async with asyncio.timeout(5):
+                await members.nodes[0].aclose(flush_s=60)
 
     asyncio.run(run())
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ordercast.oracle import judge
+from ordercast.oracle import told
 from ordercast.simulator.scenario import Block, Scenario, parse, render
-from ordercast.trace.directory import Trace
 
 FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
-
-
-def verdict_lines(trace: Trace) -> Iterator[str]:
-    for verdict in judge(trace):
-        why = "" if verdict.witness is None else f": {verdict.witness.sentence}"
-        yield f"{verdict.property} {verdict.verdict} ({verdict.checked} checked){why}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_story_plays_as_written(file: Path, request: pytest.FixtureRequest) -> None:
     text = file.read_text()
-    played = render(Scenario(judge=verdict_lines).play(parse(text)))
+    played = render(Scenario(judge=told).play(parse(text)))
     if request.config.getoption("--rewrite"):
         file.write_text(played)
     else:

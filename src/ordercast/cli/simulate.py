@@ -17,6 +17,7 @@ from typing import Any
 
 from ordercast.cli.console import duration, steps
 from ordercast.errors import UsageError
+from ordercast.oracle import told
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
 from ordercast.simulator.plan import Network, Plan, Traffic
@@ -73,7 +74,7 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _play(options: argparse.Namespace) -> int:
-    scenario = Scenario()
+    scenario = Scenario(judge=told)
     blocks = scenario.play(parse(options.scenario.read_text()))
     print(render(blocks), end="")
     if options.trace is not None:

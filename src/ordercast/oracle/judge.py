@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from ordercast.oracle.cycles import knots, synchronous_chains, total_chains
@@ -10,7 +10,7 @@ from ordercast.oracle.run import Id, Run, text
 from ordercast.trace.directory import Trace
 from ordercast.trace.verdicts import PROPERTIES, Outcome, Verdict, Witness
 
-__all__ = ["judge"]
+__all__ = ["judge", "told"]
 
 Finding = tuple[Outcome, int, int, Witness | None]
 """Verdict, facts checked, violations, witness."""
@@ -19,6 +19,13 @@ Finding = tuple[Outcome, int, int, Witness | None]
 def judge(trace: Trace, properties: Iterable[str] = PROPERTIES) -> list[Verdict]:
     run = Run(trace)
     return [Verdict(run.manifest.run, name, *_JUDGES[name](run)) for name in properties]
+
+
+def told(trace: Trace) -> Iterator[str]:
+    """Every verdict as a line, for stories."""
+    for verdict in judge(trace):
+        why = "" if verdict.witness is None else f": {verdict.witness.sentence}"
+        yield f"{verdict.property} {verdict.verdict} ({verdict.checked} checked){why}"
 
 
 def no_duplication(run: Run) -> Finding:

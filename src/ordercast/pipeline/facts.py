@@ -15,7 +15,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-__all__ = ["attendance", "message_rows", "messages", "pairs"]
+__all__ = ["addressed", "attendance", "message_rows", "messages", "pairs"]
 
 MESSAGE = ("run", "origin", "number")
 CIRCUMSTANCES = ("answerable", "sender_correct", "settled", "complete")

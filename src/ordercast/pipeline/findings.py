@@ -19,7 +19,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-__all__ = ["FINDING", "WITNESS", "finding", "summed", "witness"]
+__all__ = ["WITNESS", "finding", "summed", "witness"]
 
 _FIELDS = {
     "process": "int",
@@ -32,7 +32,6 @@ _FIELDS = {
     "missing": "boolean",
 }
 WITNESS = f"struct<{','.join(f'{name}:{kind}' for name, kind in _FIELDS.items())}>"
-FINDING = ("checked", "violations", "doubts", "witness")
 
 
 def witness(**fields: Column) -> Column:

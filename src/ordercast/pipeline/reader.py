@@ -9,13 +9,12 @@ from typing import NamedTuple, NoReturn
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.facts import attendance
-from ordercast.pipeline.rows import place_flaws, read_rows
+from ordercast.pipeline.rows import many_lines, place_flaws, read_rows
 from ordercast.pipeline.rules import COLUMNS, Columns, columns_of
 from ordercast.trace.directory import event_files, read_manifests
 from ordercast.trace.manifest import Manifest
@@ -73,17 +72,17 @@ def read_trace(spark: SparkSession, path: Path, *, quiesced: bool = False) -> Lo
 
 def read_source(spark: SparkSession, source: Source, *, quiesced: bool = False) -> Log:
     rows = read_rows(spark, source.lines, source.parquet)
-    if source.lines:
-        rows = rows.persist()  # JSON is parsed once; Parquet is cheaper to read again than to keep
+    if many_lines(source.lines):
+        rows = rows.persist()  # Parquet is cheaper to read again than to keep
     try:
-        present = sorted(attendance(rows).collect(), key=lambda row: (row["run"], row["process"]))
+        present = attendance(rows).collect()
         if any(row["flaws"] for row in present):
             _refuse_flaw(spark, source)
         runs = _runs(source, present, quiesced=quiesced)
-    except BaseException as error:
+    except Exception as error:
         rows.unpersist()
-        if isinstance(error, PySparkException) and "FAILED_READ_FILE" in str(error):
-            raise _unreadable(source, str(error)) from None
+        if "FAILED_READ_FILE" in (words := str(error)):  # Spark's name for it, in whatever it threw
+            raise _unreadable(source, words) from None
         raise
     return Log(
         events=rows.select(*COLUMNS),
@@ -123,7 +122,7 @@ def _runs(source: Source, present: list[Row], *, quiesced: bool) -> pa.Table:
     if not present:
         raise TraceError(f"{source.path}: there is no event in it")
     runs = {run: _Run(manifest) for run, manifest in source.manifests.items()}
-    for row in present:
+    for row in sorted(present, key=lambda row: (row["run"], row["process"])):
         run = runs.setdefault(row["run"], _Run())
         _refuse_contradictions(source.path, run.manifest, row)
         run.seen.append(row["process"])

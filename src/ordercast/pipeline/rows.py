@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +21,11 @@ from ordercast.trace.event import Event
 from ordercast.trace.jsonl import decode_event
 from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["place_flaws", "read_rows"]
+__all__ = ["many_lines", "place_flaws", "read_rows"]
 
 _LINES_AT_ONCE = 1 << 14
+# What is parsed sooner than a Python worker starts.
+_READ_HERE_BYTES = 4 << 20
 _PLACE = {"file": "string", "row": "bigint", "flaw": "string"}
 _NOTHING = Event("", 0, 0, "leave")
 """Fills the columns of a row that could not be read."""
@@ -37,6 +39,11 @@ def read_rows(
     for columns, files in _alike(parquet):
         tables.append(_open(spark, files, columns).select(*typed(columns), flaw(columns)))
     return reduce(DataFrame.unionByName, tables)
+
+
+def many_lines(files: tuple[Path, ...]) -> bool:
+    """Are there so many JSON lines that they should be parsed in parallel, and only once?"""
+    return sum(file.stat().st_size for file in files) >= _READ_HERE_BYTES
 
 
 def place_flaws(
@@ -71,6 +78,8 @@ def _open(spark: SparkSession, files: list[Path], columns: Columns) -> DataFrame
 def _json_rows(spark: SparkSession, files: tuple[Path, ...]) -> DataFrame:
     """One task per file, because only a reader from the top knows the number of a line."""
     names = [str(file) for file in files]
+    if not many_lines(files):
+        return spark.createDataFrame(pa.Table.from_batches(chain(*map(_parsed, names)), _schema()))
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -114,4 +123,10 @@ def _batch(
         pa.array(rows, pa.int64()),
         pa.array([flaw] * size, pa.string()),
     ]
-    return pa.RecordBatch.from_arrays([*arrays, *place], names=[*COLUMNS, *_PLACE])
+    return pa.RecordBatch.from_arrays([*arrays, *place], schema=_schema())
+
+
+def _schema() -> pa.Schema:
+    columns = [pa.field(field.name, field.type) for field in arrow_schema()]
+    place = [("file", pa.string()), ("row", pa.int64()), ("flaw", pa.string())]
+    return pa.schema([*columns, *place])

@@ -5,7 +5,6 @@ The rules are those of `trace.event`, as columns, so that Spark can hold million
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -61,7 +60,7 @@ def columns_of(file: Path) -> Columns:
     present = []
     for name, wanted in COLUMNS.items():
         found = schema.field(name).type if name in schema.names else pa.null()
-        if pa.types.is_null(found):
+        if pa.types.is_null(found) and name not in _NEVER_NULL:
             continue
         kind = _spark_type(found)
         if kind is None or _family(kind) != _family(wanted):
@@ -125,7 +124,10 @@ def flaw(columns: Columns) -> Column:
         F.lit("a '"), kind, F.lit("' row has no message, so origin and number must be null")
     )
     return F.coalesce(
-        *(_flaw_of_null(name, present) for name in _NEVER_NULL),
+        *(
+            F.when(F.col(name).isNull(), F.lit(f"not an event: {name} is null"))
+            for name in _NEVER_NULL
+        ),
         *(_flaw_of_range(name) for name in present if name not in ("run", "kind")),
         F.when(
             ~kind.isin(*_KINDS),
@@ -135,11 +137,6 @@ def flaw(columns: Columns) -> Column:
         F.when((kind == "send") & (origin != F.col("process")), forged),
         F.when(~is_message & (origin.isNotNull() | number.isNotNull()), none),
     ).alias("flaw")
-
-
-def _flaw_of_null(name: str, present: Mapping[str, str]) -> Column:
-    words = F.lit(f"not an event: {name} is null")
-    return F.when(F.col(name).isNull(), words) if name in present else words
 
 
 def _flaw_of_range(name: str) -> Column:

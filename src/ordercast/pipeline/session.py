@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,12 @@ JAVA_VERSION_MIN = 17
 _GET_JAVA = (
     f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install default-jre-headless) "
     "or set JAVA_HOME"
+)
+_EMPTY_WORDS = (
+    "A fatal exception has occurred",
+    "Could not create the Java Virtual Machine",
+    "/bin/spark-class: line",
+    "\tat ",
 )
 _MIB = 1 << 20
 
@@ -173,7 +180,8 @@ def _launch(conf: SparkConf, log: BinaryIO | None) -> Any:
 
     if SparkContext._gateway is not None:
         return SparkContext._gateway
-    streams = {} if log is None else {"stdout": log, "stderr": log}
+    stderr = 2  # even when asked for, Spark's words are no result: they stay off stdout
+    streams = {"stdout": stderr} if log is None else {"stdout": log, "stderr": log}
     return launch_gateway(conf=conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
 
 
@@ -215,10 +223,9 @@ def _reason(error: Exception, log: Path) -> str:
     cause = getattr(error, "java_exception", None)
     if cause is not None:
         return str(cause.getMessage() or cause.toString()).splitlines()[0]
-    lines = log.read_text(errors="replace").splitlines()
-    useful = [line.strip() for line in lines if "rror" in line or "xception" in line]
-    last = useful or [line.strip() for line in lines if line.strip()]
-    return last[-1] if last else str(error)
+    lines = filter(str.strip, log.read_text(errors="replace").splitlines())
+    told = [line for line in lines if not any(words in line for words in _EMPTY_WORDS)]
+    return re.sub(r'^Exception in thread "\S+" \S+: ', "", told[-1].strip()) if told else str(error)
 
 
 def _java_version() -> int | None:

@@ -54,11 +54,19 @@ def findings(events: DataFrame, runs: DataFrame) -> DataFrame:
 def judged(spark: SparkSession, events: DataFrame, runs: DataFrame) -> list[Verdict]:
     """Every run's verdicts, by run and then in the order of `JUDGED`."""
     found = {(row["run"], row["property"]): _plain(row) for row in findings(events, runs).collect()}
-    _complete_witnesses(spark, events, runs, found)
+    about = {row["run"]: row for row in runs.collect()}
+    rows = message_rows(events)
+    if repeated := _witnesses(found, "no_duplication"):
+        _add_second_deliveries(spark, rows, repeated)
+    if broken := _witnesses(found, "fifo"):
+        for run, seen in broken.items():
+            proof = found[run, "fifo"]["violations"] > 0 and not about[run]["complete"]
+            seen.update(origin=seen["other"], link="sent", inversion=proof)
+        _add_predecessors(spark, pairs(rows, runs), broken)
     nothing: Found = {"checked": 0, "violations": 0, "doubts": 0, "witness": None}
     return [
-        _verdict(run, name, found.get((run["run"], name), nothing))
-        for run in sorted(runs.collect(), key=lambda run: run["run"])
+        _verdict(about[run], name, found.get((run, name), nothing))
+        for run in sorted(about)
         for name in JUDGED
     ]
 
@@ -77,28 +85,16 @@ def _plain(row: Row) -> Found:
     return row.asDict(recursive=True)
 
 
-def _complete_witnesses(
-    spark: SparkSession,
-    events: DataFrame,
-    runs: DataFrame,
-    found: dict[tuple[str, str], Found],
+def _add_second_deliveries(
+    spark: SparkSession, rows: DataFrame, repeated: dict[str, Found]
 ) -> None:
-    """Fills in what counting could not tell: which second delivery, which predecessor."""
-    rows = message_rows(events)
-    repeated = _witnesses(found, "no_duplication")
-    if repeated:
-        suspects = _table(spark, repeated, _REPEATED)
-        for row in second_delivery(rows, suspects).collect():
-            repeated[row["run"]].update(_plain(row))
-    broken = _witnesses(found, "fifo")
-    if broken:
-        complete = {row["run"]: row["complete"] for row in runs.collect()}
-        for run, seen in broken.items():
-            inversion = not complete[run] and found[run, "fifo"]["violations"] > 0
-            seen.update(origin=seen["other"], inversion=inversion, link="sent")
-        suspects = _table(spark, broken, _BROKEN)
-        for row in predecessor(pairs(rows, runs), suspects).collect():
-            broken[row["run"]].update(_plain(row))
+    for row in second_delivery(rows, _table(spark, repeated, _REPEATED)).collect():
+        repeated[row["run"]].update(_plain(row))
+
+
+def _add_predecessors(spark: SparkSession, met: DataFrame, broken: dict[str, Found]) -> None:
+    for row in predecessor(met, _table(spark, broken, _BROKEN)).collect():
+        broken[row["run"]].update(_plain(row))
 
 
 def _witnesses(found: dict[tuple[str, str], Found], name: str) -> dict[str, Found]:

@@ -24,7 +24,6 @@ class Layer:
     def __init__(self, me: int, size: int) -> None:
         self.me = me
         self.size = size
-        self.others = tuple(process for process in range(size) if process != me)
 
     def start(self) -> Iterable[Effect]:
         """The group has come together."""

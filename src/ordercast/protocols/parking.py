@@ -31,13 +31,13 @@ class ParkingLot(Generic[Item]):
         each delivery before it asks for the next, since that is what releases the next."""
         if id in self.waiting:
             raise PeerError(f"{id} has come before")
-        self.waiting[id] = item
-        ready = deque([id])
-        while ready:
-            id = ready.popleft()
-            missing = lacks(self.waiting[id])
-            if missing is not None:
-                self.under.setdefault(missing, []).append(id)
-                continue
-            yield self.waiting.pop(id)
-            ready.extend(self.under.pop(id, ()))
+        ready = [(id, item)]
+        for id, item in ready:
+            missing = lacks(item)
+            if missing is None:
+                self.waiting.pop(id, None)
+                yield item
+                ready += self.under.pop(id, ())
+            else:
+                self.waiting[id] = item
+                self.under.setdefault(missing, []).append((id, item))

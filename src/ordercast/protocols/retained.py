@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress
+from itertools import compress
 from operator import gt, itemgetter
 from typing import Any
 
@@ -44,13 +44,15 @@ class Retained:
 
     def after(self, origin: int, number: int) -> Iterator[Any]:
         """What is kept of `origin` beyond a number, in order."""
-        oldest = max(number, self.forgotten[origin]) + 1
-        unbroken = range(oldest, self.received.counts[origin] + 1)
-        early = (n for n in sorted(self.received.early[origin]) if n > number)
-        return map(self.items[origin].__getitem__, chain(unbroken, early))
+        items, last = self.items[origin], self.received.counts[origin]
+        for kept in range(max(number, self.forgotten[origin]) + 1, last + 1):
+            yield items[kept]
+        for early in sorted(self.received.early[origin]):
+            if early > number:
+                yield items[early]
 
     def forget(self, origin: int) -> None:
-        floor = min(map(itemgetter(origin), self.known))
+        floor = min(known[origin] for known in self.known)
         while self.forgotten[origin] < floor:
             self.forgotten[origin] += 1
             del self.items[origin][self.forgotten[origin]]

@@ -199,8 +199,10 @@ def _holds(
             continue
         delivery = history.delivery(message, process)
         if delivery is None:
-            # Many logs leave a sender's delivery to itself out: that is no wait.
-            if process != message[0]:
+            # Many logs leave a sender's delivery to itself out, and a coordinator passes on what
+            # is not for itself: these are no waits.
+            strange = message not in history.sends
+            if process != message[0] and (strange or process in history.addressees(message)):
                 yield Hold(message, process, start, _departure(marks, start), "never", None)
             continue
         if is_prompt(marks[start].events[-1], delivery):

@@ -177,10 +177,14 @@ class Scenario:
         world.crash(self._member(process))
 
     def _ring(self, process: str) -> None:
-        self._playing().ring(self._member(process))
+        world = self._playing()
+        world.now_us += 1
+        world.ring(self._member(process))
 
     def _suspect(self, process: str, suspected: str) -> None:
-        self._playing().suspect(self._member(process), self._member(suspected))
+        world = self._playing()
+        world.now_us += 1
+        world.suspect(self._member(process), self._member(suspected))
 
     def _links(self) -> None:
         for (source, to), letters in sorted(self._playing().waiting.items()):

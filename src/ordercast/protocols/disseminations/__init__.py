@@ -1,1 +1,1 @@
-"""One file per dissemination: how does a message reach everyone?"""
+"""One file per dissemination: how does a message reach everyone? `table.py` lists them."""

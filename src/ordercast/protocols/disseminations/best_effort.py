@@ -29,7 +29,7 @@ class BestEffort(Dissemination):
 
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         assert to is None
-        return [Transmit(self.others, item), Arrive(self.me, item)]
+        return [Transmit(self.all_but(self.me), item), Arrive(self.me, item)]
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:
         return [Arrive(source, packet)]

@@ -26,10 +26,11 @@ class Direct(Dissemination):
         return items
 
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
-        remote = self.others if to is None else tuple(q for q in to if q != self.me)
+        to = tuple(range(self.size)) if to is None else to
+        remote = tuple(process for process in to if process != self.me)
         if remote:
             yield Transmit(remote, item)
-        if to is None or self.me in to:
+        if self.me in to:
             yield Arrive(self.me, item)
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:

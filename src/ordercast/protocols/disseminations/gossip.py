@@ -13,7 +13,7 @@ Source      the improvement that source text 000 names: forward with a probabili
 
     on spread(m):               tell (m, hop 1) to some; m arrives here
     on receive((m, h), j):      if m is new: with probability decay^h tell (m, hop h + 1) to some
-                                m arrives
+                                m arrives, once all earlier ones of its sender have
     every period, unless everyone is known to have what we have:
                                 send a digest of what we have to someone who is behind
     on digest D from j:         tell j what it lacks; answer with our own digest if it asks
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import lt
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -34,7 +34,7 @@ from ordercast.errors import PeerError
 from ordercast.protocols.dice import Dice
 from ordercast.protocols.effects import Arrive, Effect, StartTimer, Transmit
 from ordercast.protocols.interface import Dissemination
-from ordercast.protocols.messages import Count, id_of
+from ordercast.protocols.messages import Count, Held, MessageId, id_of
 from ordercast.protocols.retained import Retained
 
 __all__ = ["Digest", "Gossip", "Rumour"]
@@ -54,6 +54,13 @@ class Digest(Struct, frozen=True, array_like=True, tag="gos_digest"):
     asks: bool
 
 
+class Heard(NamedTuple):
+    """A message that is kept, and who has it or has been told it by us."""
+
+    message: Any
+    told: set[int]
+
+
 class Gossip(Dissemination):
     destinations = "everyone"
 
@@ -65,6 +72,7 @@ class Gossip(Dissemination):
         self.decay = decay
         self.dice = Dice(seed * size + me)
         self.log = Retained(me, size)
+        self.arrived = [0] * size
         self.suspected: set[int] = set()
         self.comparing = False
 
@@ -101,15 +109,21 @@ class Gossip(Dissemination):
     def _new(self, item: Any, *, hops: int, source: int) -> Iterator[Effect]:
         id = id_of(item)
         told = {self.me, id.origin, source}
-        self.log.add(id, (item, told))
+        self.log.add(id, Heard(item, told))
         if self.dice.chance(100 * self.decay**hops):
             some = self.dice.sample(self.all_but(*told), self.fan_out)
             if some:
                 told.update(some)
                 yield Transmit(some, Rumour(item, min(hops + 1, LAST_HOP)))
-        self.log.forget(id.origin)
-        yield Arrive(id.origin, item)
+        yield from self._hand_on(id.origin)
         yield from self._compare_later()
+
+    def _hand_on(self, origin: int) -> Iterator[Effect]:
+        """In order: beyond a gap that died with its sender, nobody else would ever follow."""
+        while self.arrived[origin] < self.log.received.counts[origin]:
+            self.arrived[origin] += 1
+            yield Arrive(origin, self.log.items[origin][self.arrived[origin]].message)
+        self.log.forget(origin)
 
     def _compare(self, source: int, digest: Digest) -> Iterator[Effect]:
         if len(digest.counts) != self.size:
@@ -119,10 +133,10 @@ class Gossip(Dissemination):
         if digest.asks:
             yield Transmit((source,), Digest(self.log.counts(), asks=False))
         for origin, count in enumerate(digest.counts):
-            for item, told in self.log.after(origin, count):
-                if source not in told:
-                    told.add(source)
-                    yield Transmit((source,), Rumour(item, LAST_HOP))
+            for item in self.log.after(origin, count):
+                if source not in item.told:
+                    item.told.add(source)
+                    yield Transmit((source,), Rumour(item.message, LAST_HOP))
 
     def _behind(self) -> list[int]:
         """Who is not known to have all that we have."""
@@ -136,3 +150,10 @@ class Gossip(Dissemination):
         if not self.comparing and self._behind():
             self.comparing = True
             yield StartTimer(COMPARE, COMPARE_US)
+
+    def held(self) -> Iterator[Held]:
+        for origin, items in enumerate(self.log.items):
+            missing = MessageId(origin, self.log.received.counts[origin] + 1)
+            for number in items:
+                if number > self.arrived[origin]:
+                    yield Held(MessageId(origin, number), (missing,))

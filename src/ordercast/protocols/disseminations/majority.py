@@ -101,7 +101,7 @@ class Majority(Dissemination):
         if name == ASK:
             self.watching = False
             if self.overdue:
-                yield Transmit(self.others, Ask(tuple(sorted(self.overdue))))
+                yield Transmit(self.all_but(self.me), Ask(tuple(sorted(self.overdue))))
             yield from self._watch()
 
     def _hear(self, item: Any, forwarders: set[int], *, forward: bool) -> Iterator[Effect]:
@@ -112,7 +112,9 @@ class Majority(Dissemination):
             self.fresh.add(id)
             if forward:
                 self.forwarders[id].add(self.me)
-                yield Transmit(self.others, Copy(item, tuple(sorted(self.forwarders[id]))))
+                yield Transmit(
+                    self.all_but(self.me), Copy(item, tuple(sorted(self.forwarders[id])))
+                )
         self.forwarders[id] |= forwarders
         if len(self.forwarders[id]) >= self.threshold:
             yield from self._settle(id)

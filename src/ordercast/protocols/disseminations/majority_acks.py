@@ -83,7 +83,7 @@ class MajorityAcks(Dissemination):
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         self.log.add(id_of(item), item)
         self.told = self.log.counts()
-        yield Transmit(self.others, Data(item, self.told))
+        yield Transmit(self.all_but(self.me), Data(item, self.told))
         yield from self._settle(self.me)
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:
@@ -107,7 +107,7 @@ class MajorityAcks(Dissemination):
             counts = self.log.counts()
             if counts != self.told:
                 self.told = counts
-                yield Transmit(self.others, Counts(counts))
+                yield Transmit(self.all_but(self.me), Counts(counts))
         elif name == PULL:
             self.pulling = False
             for origin, number in self.overdue.items():
@@ -170,8 +170,8 @@ class MajorityAcks(Dissemination):
         """Someone who has the next message of `origin` that we lack and was not asked for it."""
         number = self.log.received.counts[origin] + 1
         asked = self.pulled.get(origin, {})
-        for process in self.others:
-            if self.log.known[process][origin] >= number and asked.get(process) != number:
+        for process, known in enumerate(self.log.known):
+            if known[origin] >= number and asked.get(process) != number:
                 return process
         return None
 
@@ -188,5 +188,7 @@ class MajorityAcks(Dissemination):
                     missing = MessageId(origin, self.log.received.counts[origin] + 1)
                     yield Held(MessageId(origin, number), (missing,))
                 elif number > self.arrived[origin]:
-                    lacking = (p for p in self.others if self.log.known[p][origin] < number)
+                    lacking = (
+                        p for p in self.all_but(self.me) if self.log.known[p][origin] < number
+                    )
                     yield Held(MessageId(origin, number), waits_on=tuple(lacking))

@@ -38,7 +38,7 @@ class Relay(Dissemination):
 
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         self.seen.add(id_of(item))
-        return [Transmit(self.others, item), Arrive(self.me, item)]
+        return [Transmit(self.all_but(self.me), item), Arrive(self.me, item)]
 
     def receive(self, source: int, packet: Any) -> Iterable[Effect]:
         id = id_of(packet)

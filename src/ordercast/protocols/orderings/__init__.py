@@ -1,1 +1,1 @@
-"""One file per ordering: when may a message be delivered?"""
+"""One file per ordering: when may a message be delivered? `table.py` lists them."""

@@ -43,12 +43,12 @@ class CausalMatrix(Ordering):
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
-        self.known = [(0,) * size] * size
+        self.known = [[0] * size for _ in range(size)]
         self.delivered = [0] * size
         self.lot: ParkingLot[Mapped] = ParkingLot()
 
     def send(self, message: Message) -> Iterable[Effect]:
-        item = Mapped(message, tuple(self.known))
+        item = Mapped(message, tuple(map(tuple, self.known)))
         self._enter(message)
         return [Spread(item, message.destinations)]
 
@@ -60,7 +60,9 @@ class CausalMatrix(Ordering):
             raise PeerError(f"{id} has come before")
         for ready in self.lot.admit(id, item, self._lacks):
             self.delivered[ready.message.id.origin] = ready.message.id.number
-            self._merge(ready.matrix)
+            for mine, theirs in zip(self.known, ready.matrix, strict=True):
+                if any(map(gt, theirs, mine)):  # mostly not, and this is quicker to see
+                    mine[:] = map(max, mine, theirs)
             self._enter(ready.message)
             yield Deliver(ready.message)
 
@@ -69,18 +71,9 @@ class CausalMatrix(Ordering):
             yield Held(id, tuple(self._missing(item)))
 
     def _enter(self, message: Message) -> None:
-        origin, number = message.id
-        row = list(self.known[origin])
+        row = self.known[message.id.origin]
         for process in message.addressees(self.size):
-            row[process] = max(row[process], number)
-        self.known[origin] = tuple(row)
-
-    def _merge(self, matrix: tuple[tuple[int, ...], ...]) -> None:
-        for process, theirs in enumerate(matrix):
-            mine = self.known[process]
-            # Most rows bring nothing new, and to see that is quicker than to build a row.
-            if theirs != mine and any(map(gt, theirs, mine)):
-                self.known[process] = tuple(map(max, mine, theirs))
+            row[process] = max(row[process], message.id.number)
 
     def _lacks(self, item: Mapped) -> MessageId | None:
         return next(self._missing(item), None)

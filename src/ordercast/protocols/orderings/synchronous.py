@@ -74,6 +74,8 @@ class Synchronous(Ordering):
         self.partner: int | None = None
         """Whom we wait for while passive."""
         self.queue: deque[tuple[int, Item]] = deque()
+        self.my_turn = True
+        """Is it our own message's turn, so that the others cannot keep us busy for ever?"""
 
     def send(self, message: Message) -> Iterable[Effect]:
         self.outgoing.append(message)
@@ -83,8 +85,10 @@ class Synchronous(Ordering):
         if self.passive_for is not None and not self._awaited(source, item):
             self.queue.append((source, item))
             return
+        self.my_turn = True
         yield from self._handle(source, item)
-        yield from self._go_on()
+        if source != self.me:  # what comes from here, comes while we go on already
+            yield from self._go_on()
 
     def _awaited(self, source: int, item: Item) -> bool:
         """Is this what a passive process waits for?"""
@@ -120,12 +124,15 @@ class Synchronous(Ordering):
             raise PeerError(f"process {source} sends the small {message.id} without permission")
 
     def _go_on(self) -> Iterator[Effect]:
-        """An active process handles what has queued up, and then sends what the user wants."""
+        """An active process takes turns: what has queued up, and what the user wants to send."""
         while self.passive_for is None:
-            if self.queue:
-                yield from self._handle(*self.queue.popleft())
-            elif self.outgoing and self.asking is None:
+            mine = bool(self.outgoing) and self.asking is None
+            if mine and (self.my_turn or not self.queue):
+                self.my_turn = False
                 yield from self._begin(self.outgoing[0])
+            elif self.queue:
+                self.my_turn = True
+                yield from self._handle(*self.queue.popleft())
             else:
                 return
 

@@ -102,6 +102,9 @@ class TotalCoordinator(Ordering):
             yield Deliver(message)
 
     def held(self) -> Iterator[Held]:
+        for requests in self.requests:
+            for message in requests.values():
+                yield Held(message.id, (MessageId(message.id.origin, message.id.number - 1),))
         for before, message in self.early.items():
             yield Held(message.id, () if before is None else (before,))
         arrived = {message.id for message in self.early.values()}

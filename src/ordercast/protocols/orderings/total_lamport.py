@@ -66,6 +66,7 @@ class TotalLamport(Ordering):
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)
+        self.others = self.all_but(me)
         self.clock = 0
         self.queue: list[Ticket] = []
         """A heap of every ticket that is requested and not yet delivered."""

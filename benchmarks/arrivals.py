@@ -1,0 +1,251 @@
+"""Packets for one receiver in the worst order: nothing of a batch can be delivered before its end.
+
+A history is what was sent, in the order of sending; batches of it arrive `reversed`, or with the
+first message of every sender last (`gap`). In an `independent` history nobody has heard of anybody;
+in a `chain` every process has delivered everything before it sends, so that the messages form one
+chain across all processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ordercast.protocols.disseminations.gossip import COMPARE, Digest, Rumour
+from ordercast.protocols.disseminations.majority import ASK, Copy
+from ordercast.protocols.disseminations.majority_acks import Counts, Data
+from ordercast.protocols.messages import Message, MessageId
+from ordercast.protocols.orderings.causal_history import Dependent
+from ordercast.protocols.orderings.causal_matrix import Mapped
+from ordercast.protocols.orderings.causal_vector import Stamped
+from ordercast.protocols.orderings.fifo import Chained
+from ordercast.protocols.orderings.total_coordinator import Request, Sequenced
+from ordercast.protocols.orderings.total_lamport import Release, Ticket
+from ordercast.protocols.orderings.total_lamport import Request as TicketRequest
+from ordercast.protocols.orderings.total_skeen import Announce, Final
+
+__all__ = ["SIZE", "SUBJECTS", "TIMER", "Arrival", "Subject"]
+
+SIZE = 16
+SENDERS = SIZE - 1
+"""The receiver is the last process, and sends nothing; or the sequencer."""
+
+TIMER = -1
+"""The source of what does not arrive, but is the name of a timer that runs out."""
+
+Arrival = tuple[int, Any]
+Order = Callable[[list[Arrival]], list[Arrival]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    ordering: str
+    dissemination: str
+    what: str
+    batches: Callable[[int, int], Iterator[list[Arrival]]]
+    """From the number of messages, and how many of them are to be held at once."""
+    receiver: int = SIZE - 1
+
+    @property
+    def name(self) -> str:
+        part = self.ordering if self.dissemination == "direct" else self.dissemination
+        return f"{part}: {self.what}"
+
+
+def _messages(count: int) -> list[Message]:
+    """The senders take turns."""
+    return [Message(MessageId(i % SENDERS, i // SENDERS + 1), b"") for i in range(count)]
+
+
+def _reversed(batch: list[Arrival]) -> list[Arrival]:
+    return batch[::-1]
+
+
+def _gap(batch: list[Arrival]) -> list[Arrival]:
+    return batch[SENDERS:] + batch[:SENDERS]
+
+
+def _first_last(batch: list[Arrival]) -> list[Arrival]:
+    return batch[1:] + batch[:1]
+
+
+def _in_batches(
+    history: Callable[[list[Message]], Iterable[Arrival]], order: Order
+) -> Callable[[int, int], Iterator[list[Arrival]]]:
+    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
+        arrivals = list(history(_messages(count)))
+        for start in range(0, count, batch):
+            yield order(arrivals[start : start + batch])
+
+    return batches
+
+
+# Histories: what the senders would have put into their packets
+
+
+def _bare(messages: list[Message]) -> Iterator[Arrival]:
+    return ((m.id.origin, m) for m in messages)
+
+
+def _fifo(messages: list[Message]) -> Iterator[Arrival]:
+    return ((m.id.origin, Chained(m, m.id.number - 1)) for m in messages)
+
+
+def _vector(messages: list[Message], *, chain: bool) -> Iterator[Arrival]:
+    sent = [0] * SIZE
+    for message in messages:
+        origin, number = message.id
+        sent[origin] = number
+        stamp = sent if chain else [number if p == origin else 0 for p in range(SIZE)]
+        yield origin, Stamped(message, tuple(stamp))
+
+
+def _history(messages: list[Message], *, chain: bool) -> Iterator[Arrival]:
+    last: dict[int, MessageId] = {}
+    for message in messages:
+        after = last.get(0 if chain else message.id.origin)
+        last[0 if chain else message.id.origin] = message.id
+        yield message.id.origin, Dependent(message, () if after is None else (after,))
+
+
+def _matrix(messages: list[Message], *, chain: bool) -> Iterator[Arrival]:
+    none = (0,) * SIZE
+    sent = [none] * SIZE
+    for message in messages:
+        origin, number = message.id
+        known = sent if chain else [sent[p] if p == origin else none for p in range(SIZE)]
+        yield origin, Mapped(message, tuple(known))
+        sent[origin] = (number,) * SIZE
+
+
+def _requests(messages: list[Message]) -> Iterator[Arrival]:
+    """For the sequencer, process 0, from the others."""
+    for message in messages:
+        origin, number = message.id
+        yield origin + 1, Request(Message(MessageId(origin + 1, number), b""))
+
+
+def _sequence(messages: list[Message]) -> Iterator[Arrival]:
+    before = None
+    for message in messages:
+        yield 0, Sequenced(message, before)
+        before = message.id
+
+
+def _copies(messages: list[Message]) -> Iterator[Arrival]:
+    return ((m.id.origin, Copy(m, (m.id.origin,))) for m in messages)
+
+
+def _rumours(messages: list[Message]) -> Iterator[Arrival]:
+    return ((m.id.origin, Rumour(m, 1)) for m in messages)
+
+
+def _data(messages: list[Message]) -> Iterator[Arrival]:
+    for message in messages:
+        origin, number = message.id
+        counts = tuple(number if p == origin else 0 for p in range(SIZE))
+        yield origin, Data(message, counts)
+
+
+# Algorithms that take more than one packet to let a message go
+
+
+def _skeen(count: int, batch: int) -> Iterator[list[Arrival]]:
+    """All are announced; then the final stamps come, the largest first."""
+    messages = _messages(count)
+    for start in range(0, count, batch):
+        part = messages[start : start + batch]
+        announced = [(m.id.origin, Announce(m, 0)) for m in part]
+        final = [(m.id.origin, Final(m.id, start + i + 1)) for i, m in enumerate(part)]
+        yield announced + final[::-1]
+
+
+def _lamport(count: int, batch: int) -> Iterator[list[Arrival]]:
+    """All are requested; then all others release before process 0, whose ticket is the first."""
+    messages = _messages(count)
+    tickets = [Ticket(i + 1, m.id.origin) for i, m in enumerate(messages)]
+    for start in range(0, count, batch):
+        part = list(zip(tickets, messages, strict=True))[start : start + batch]
+        asked = [(m.id.origin, TicketRequest(ticket)) for ticket, m in part]
+        released = [(m.id.origin, Release(ticket, m)) for ticket, m in part]
+        yield asked + sorted(released, key=lambda arrival: arrival[0] == 0)
+
+
+def _majority(count: int, batch: int) -> Iterator[list[Arrival]]:
+    """All are heard of once, and patience runs out; then the quorum speaks, on the last first."""
+    messages = _messages(count)
+    quorum = tuple(range(SIZE // 2 + 1))
+    for start in range(0, count, batch):
+        part = messages[start : start + batch]
+        settled = [(1, Copy(m, quorum)) for m in part]
+        yield [*_copies(part), *[(TIMER, ASK)] * 2, *settled[::-1]]
+
+
+def _acks(order: Order) -> Callable[[int, int], Iterator[list[Arrival]]]:
+    """The payloads come, then the word of everyone."""
+
+    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
+        data = list(_data(_messages(count)))
+        for start in range(0, count, batch):
+            counts = _counts(min(start + batch, count))
+            words = [(process, Counts(counts)) for process in range(SENDERS)]
+            yield order(data[start : start + batch]) + words
+
+    return batches
+
+
+def _gossip(order: Order) -> Callable[[int, int], Iterator[list[Arrival]]]:
+    """The rumours come, then the digests of everyone."""
+
+    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
+        rumours = list(_rumours(_messages(count)))
+        for start in range(0, count, batch):
+            counts = _counts(min(start + batch, count))
+            digests = [(process, Digest(counts, asks=False)) for process in range(SENDERS)]
+            yield [*order(rumours[start : start + batch]), *digests, (TIMER, COMPARE)]
+
+    return batches
+
+
+def _counts(count: int) -> tuple[int, ...]:
+    """How many of the first `count` messages are each process's own."""
+    return tuple(len(range(p, count, SENDERS)) if p < SENDERS else 0 for p in range(SIZE))
+
+
+def _causal(name: str, history: Any) -> list[Subject]:
+    def independent(messages: list[Message]) -> Iterable[Arrival]:
+        return history(messages, chain=False)
+
+    def chain(messages: list[Message]) -> Iterable[Arrival]:
+        return history(messages, chain=True)
+
+    return [
+        Subject(name, "direct", "gap", _in_batches(independent, _gap)),
+        Subject(name, "direct", "reversed", _in_batches(independent, _reversed)),
+        Subject(name, "direct", "chain, first one last", _in_batches(chain, _first_last)),
+        Subject(name, "direct", "chain, reversed", _in_batches(chain, _reversed)),
+    ]
+
+
+SUBJECTS = [
+    Subject("fifo", "direct", "gap", _in_batches(_fifo, _gap)),
+    Subject("fifo", "direct", "reversed", _in_batches(_fifo, _reversed)),
+    *_causal("causal_vector", _vector),
+    *_causal("causal_history", _history),
+    *_causal("causal_matrix", _matrix),
+    Subject("total_coordinator", "direct", "requests, gap", _in_batches(_requests, _gap), 0),
+    Subject(
+        "total_coordinator", "direct", "requests, reversed", _in_batches(_requests, _reversed), 0
+    ),
+    Subject("total_coordinator", "direct", "first one last", _in_batches(_sequence, _first_last)),
+    Subject("total_coordinator", "direct", "reversed", _in_batches(_sequence, _reversed)),
+    Subject("total_lamport", "direct", "first ticket released last", _lamport),
+    Subject("total_skeen", "direct", "final stamps reversed", _skeen),
+    Subject("unordered", "relay", "reversed", _in_batches(_bare, _reversed)),
+    Subject("unordered", "majority", "quorum on the last one first", _majority),
+    Subject("unordered", "majority_acks", "gap", _acks(_gap)),
+    Subject("unordered", "majority_acks", "reversed", _acks(_reversed)),
+    Subject("unordered", "gossip", "gap", _gossip(_gap)),
+    Subject("unordered", "gossip", "reversed", _gossip(_reversed)),
+]

@@ -1,0 +1,60 @@
+"""Each property on runs that fit on a few lines: what holds, what breaks, what cannot be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ordercast import oracle, pipeline
+from ordercast.trace.directory import Trace
+from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict
+
+from .cases import CASES, Case
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_wrong_is_found_and_nothing_else(case: Case, judgement: Judgement) -> None:
+    verdicts = {one.property: one for one in judgement.verdicts if one.run == str(case)}
+    assert tuple(verdicts) == pipeline.JUDGED
+    assert {told(one) for one in verdicts.values() if one.verdict != "holds"} == case.wrong
+    assert all(one.witness is None for one in verdicts.values() if one.verdict == "holds")
+    assert {name: verdicts[name].checked for name in case.checked} == case.checked
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_oracle_says_the_same(case: Case, judgement: Judgement) -> None:
+    trace = Trace.of(case.run.manifest, case.run.events)
+    for expected in oracle.judge(trace, pipeline.JUDGED):
+        (said,) = (
+            one
+            for one in judgement.verdicts
+            if (one.run, one.property) == (expected.run, expected.property)
+        )
+        assert essence(said) == essence(expected)
+
+
+def essence(verdict: Verdict) -> tuple[object, ...]:
+    witness = verdict.witness and (verdict.witness.process, verdict.witness.messages)
+    return verdict.verdict, verdict.checked, verdict.violations, witness
+
+
+def test_every_property_is_tried_in_every_way(judgement: Judgement) -> None:
+    seen = {(one.property, one.verdict) for one in judgement.verdicts}
+    outcomes = {
+        (name, word) for name in pipeline.JUDGED for word in ("holds", "violated", "unknown")
+    }
+    assert outcomes - seen == {("no_duplication", "unknown")}  # what is there twice is there
+
+
+def test_verdicts_come_by_run_and_property(judgement: Judgement) -> None:
+    order = [(one.run, PROPERTIES.index(one.property)) for one in judgement.verdicts]
+    assert order == sorted(order)
+    assert judgement.runs == len(CASES)
+    assert judgement.events == sum(len(case.run.events) for case in CASES)
+    assert list(judgement.promises) == sorted(case.run.manifest.run for case in CASES)
+
+
+def told(verdict: Verdict) -> str:
+    seen = verdict.witness
+    assert seen is not None
+    what = f"{verdict.property} {verdict.verdict} {verdict.violations}"
+    return f"{what}, p{seen.process} {' '.join(seen.messages)}: {seen.sentence}"

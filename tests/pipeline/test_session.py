@@ -1,0 +1,158 @@
+"""The session as a stranger meets it: in a process of its own, in a directory of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ordercast.pipeline.session import open_session, session
+
+from .builders import run, write
+
+TIMEOUT_S = 120
+
+
+def python(program: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=directory,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+def test_spark_is_neither_heard_nor_left_behind(tmp_path: Path) -> None:
+    """One subprocess for all of this, because each costs a start of Spark."""
+    trace = write(tmp_path / "trace", [run("r", "s1 d0:1", "d0:1")])
+    (tmp_path / "here").mkdir()
+    (tmp_path / "scratch").mkdir()
+    program = f"""
+import json
+from pathlib import Path
+from ordercast.errors import SetupError
+from ordercast.pipeline import judge, open_session, session
+
+try:
+    open_session(master="nonsense")
+except SetupError as error:
+    refused = str(error)
+mine = {{
+    "spark.app.name": "mine",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}}
+with session(config=mine) as spark:
+    conf = {{name: spark.conf.get(name) for name in (
+        "spark.app.name", "spark.sql.shuffle.partitions", "spark.driver.host",
+        "spark.driver.bindAddress", "spark.ui.enabled", "spark.sql.session.timeZone")}}
+    same = open_session() is spark
+    judged = judge(Path({str(trace)!r}))  # in the session that is open, which stays open
+    spark.sql("CREATE TABLE made AS SELECT 1 AS one")
+    conf["rows"] = spark.table("made").count()
+scratch = sorted(path.name for path in Path({str(tmp_path / "scratch")!r}).iterdir())
+print(json.dumps([refused, conf, same, judged.to_json(), scratch]))
+"""
+    done = python(program, tmp_path / "here", TMPDIR=str(tmp_path / "scratch"))
+    assert (done.returncode, done.stderr) == (0, "")
+    refused, conf, same, judged, scratch = json.loads(done.stdout)
+    assert refused == (
+        "Spark did not start: Master must either be yarn or start with spark, k8s, or local"
+    )
+    assert conf == {
+        "spark.app.name": "mine",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "rows": 1,
+    }
+    assert same
+    assert (judged["runs"], judged["events"], judged["order_held"]) == (1, 3, "causal")
+    assert not [name for name in scratch if name.startswith("ordercast")]
+    assert not list((tmp_path / "here").iterdir())
+
+
+OPEN = """
+from ordercast.errors import SetupError
+from ordercast.pipeline import open_session
+try:
+    open_session()
+except SetupError as error:
+    print(error)
+"""
+GET_JAVA = (
+    "install Java 17 or newer (Debian: apt-get install default-jre-headless) or set JAVA_HOME"
+)
+
+
+def test_no_java(tmp_path: Path) -> None:
+    done = python(OPEN, tmp_path, PATH=str(tmp_path), JAVA_HOME="")
+    assert (done.stderr, done.stdout) == (
+        "",
+        f"Spark needs Java, and there is none on this machine: {GET_JAVA}\n",
+    )
+
+
+def test_a_java_home_without_java(tmp_path: Path) -> None:
+    done = python(OPEN, tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.stderr, done.stdout) == (
+        "",
+        f"Spark needs Java, and JAVA_HOME={tmp_path} has no bin/java: {GET_JAVA}\n",
+    )
+
+
+@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.21"])
+def test_an_old_java(tmp_path: Path, version: str) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nexit 1\n")
+    java.chmod(0o755)
+    done = python(OPEN, tmp_path, JAVA_HOME=str(tmp_path))
+    major = {"1.8.0_392": 8, "11.0.21": 11}[version]
+    assert (done.stderr, done.stdout) == (
+        "",
+        f"Spark did not start: it found Java {major}: {GET_JAVA}\n",
+    )
+
+
+def test_the_last_useful_line_is_told(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\n[ $1 = -version ] && echo 'openjdk version \"17.0.1\"' >&2 && exit 0\n"
+        "echo 'the disk is full' >&2\n"
+        "echo 'Error: A fatal exception has occurred. Program will exit.' >&2\nexit 1\n"
+    )
+    java.chmod(0o755)
+    done = python(OPEN, tmp_path, JAVA_HOME=str(tmp_path))
+    assert (done.stderr, done.stdout) == ("", "Spark did not start: the disk is full\n")
+
+
+def test_no_pyspark(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('pyspark', 'pyarrow', 'pandas', 'numpy'): sys.modules[name] = None\n"
+        "from pathlib import Path\n"
+        "from ordercast.errors import SetupError\n"
+        "from ordercast.pipeline import judge\n"
+        "try: judge(Path('trace'))\n"
+        "except SetupError as error: print(error)\n"
+    )
+    done = python(program, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.endswith(": pip install 'ordercast[spark]'\n")
+
+
+def test_a_session_within_a_session_is_the_same_and_stays_open(spark: object) -> None:
+    with session(master="local[1]") as inner:
+        assert inner is spark
+    assert open_session() is spark
+    assert inner.range(3).count() == 3

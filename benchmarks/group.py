@@ -11,12 +11,20 @@ import heapq
 from collections import deque
 from collections.abc import Iterable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordercast.protocols import catalog
 from ordercast.protocols.effects import Deliver, HostEffect, StartTimer, Transmit
 
-__all__ = ["Group"]
+__all__ = ["Group", "Input"]
+
+
+class Input(NamedTuple):
+    """Something that happened to a member. Protocols are pure: the same inputs do the same again."""
+
+    process: int
+    method: str
+    arguments: tuple[Any, ...]
 
 
 class Group:
@@ -38,6 +46,8 @@ class Group:
         self.sent = self.packets = self.delivered = 0
         self.addressed = 0
         """Deliveries that there will be once all is at rest."""
+        self.script: list[Input] | None = None
+        """If there is a list here, every input is noted in it."""
         self._random = Random(seed)
         layers = self.stacks[0].ordering, self.stacks[0].dissemination
         self._to_one = layers[0].destinations == "one"
@@ -58,7 +68,8 @@ class Group:
         to = self._destinations()
         self.sent += 1
         self.addressed += self.size if to is None else len(to)
-        self._perform(process, self.stacks[process].send(payload, to)[1])
+        _, effects = self._input(process, "send", payload, to)
+        self._perform(process, effects)
 
     def _destinations(self) -> list[int] | None:
         if self._to_one:
@@ -87,13 +98,18 @@ class Group:
         if self._under_way:
             self.packets += 1
             source, to, packet = self._next()
-            self._perform(to, self.stacks[to].receive(source, packet))
+            self._perform(to, self._input(to, "receive", source, packet))
         elif self._timers:
             self.now_us = max(self.now_us, self._timers[0][0])
         while self._timers and self._timers[0][0] <= self.now_us:
             due_us, process, name = heapq.heappop(self._timers)
             if self._due_us.get((process, name)) == due_us:  # otherwise it has been replaced
-                self._perform(process, self.stacks[process].timer(name))
+                self._perform(process, self._input(process, "timer", name))
+
+    def _input(self, process: int, method: str, *arguments: Any) -> Any:
+        if self.script is not None:
+            self.script.append(Input(process, method, arguments))
+        return getattr(self.stacks[process], method)(*arguments)
 
     def _next(self) -> tuple[int, int, Any]:
         """Any packet; or the oldest on any link, if links keep their order."""

@@ -62,9 +62,9 @@ def model_check(
     )
 
 
-def killed_by(mutant: Mutant) -> str | None:
+def killed_by(mutant: Mutant, *, seeds: int = 40) -> str | None:
     """Who kills it and how, or None if it survives everyone."""
-    return _by_model_checker(mutant) or _by_schedules(mutant) or _by_scenarios(mutant)
+    return _by_model_checker(mutant) or _by_schedules(mutant, seeds) or _by_scenarios(mutant)
 
 
 def _by_model_checker(mutant: Mutant) -> str | None:
@@ -82,10 +82,10 @@ def _by_model_checker(mutant: Mutant) -> str | None:
     return None
 
 
-def _by_schedules(mutant: Mutant) -> str | None:
+def _by_schedules(mutant: Mutant, seeds: int) -> str | None:
     ordering, dissemination = mutant.combination()
     build = mutant.builder()
-    for seed in range(40):
+    for seed in range(seeds):
         for trouble, faults in TROUBLE.items():
             promises = catalog.promises(ordering, dissemination, crashes="crash" in faults)
             for to in traffic_kinds(ordering, dissemination):

@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 class ParkingLot(Generic[Item]):
     def __init__(self) -> None:
         self.waiting: dict[MessageId, Item] = {}
-        self.under: dict[MessageId, list[MessageId]] = {}
+        self.under: dict[MessageId, list[tuple[MessageId, Item]]] = {}
 
     def admit(
         self, id: MessageId, item: Item, lacks: Callable[[Item], MessageId | None]
@@ -31,13 +31,14 @@ class ParkingLot(Generic[Item]):
         each delivery before it asks for the next, since that is what releases the next."""
         if id in self.waiting:
             raise PeerError(f"{id} has come before")
-        ready = [(id, item)]
-        for id, item in ready:
+        ready = deque([(id, item)])
+        while ready:
+            id, item = ready.popleft()
             missing = lacks(item)
             if missing is None:
                 self.waiting.pop(id, None)
                 yield item
-                ready += self.under.pop(id, ())
+                ready.extend(self.under.pop(id, ()))
             else:
                 self.waiting[id] = item
                 self.under.setdefault(missing, []).append((id, item))

@@ -86,13 +86,15 @@ class Judgement(Struct, frozen=True):
     @property
     def order_held(self) -> str:
         """The weakest over all runs of the strongest order that held in each."""
-        held = (order_held(v for v in self.verdicts if v.run == run) for run in self.promises)
-        return min(held, key=ORDERS.index, default=ORDERS[0])
+        by_run: dict[str, list[Verdict]] = {}
+        for verdict in self.verdicts:
+            by_run.setdefault(verdict.run, []).append(verdict)
+        return min(map(order_held, by_run.values()), key=ORDERS.index, default=ORDERS[0])
 
     @property
     def outcome(self) -> Outcome:
         """Violated if a promise was broken, unknown if one could not be judged."""
-        judged = {v.verdict for v in self.verdicts if v.property in self.promises[v.run]}
+        judged = {v.verdict for v in self.verdicts if v.property in self.promises.get(v.run, ())}
         return "violated" if "violated" in judged else "unknown" if "unknown" in judged else "holds"
 
     @property

@@ -123,8 +123,9 @@ class TotalSkeen(Ordering):
             yield Deliver(self.messages.pop(first.id))
 
     def _stamp(self, stamp: Stamp) -> None:
-        self.stamps[stamp.id] = stamp
-        heapq.heappush(self.queue, stamp)
+        if self.stamps.get(stamp.id) != stamp:
+            self.stamps[stamp.id] = stamp
+            heapq.heappush(self.queue, stamp)
 
     def _first(self) -> Stamp | None:
         while self.queue and self.stamps.get(self.queue[0].id) != self.queue[0]:

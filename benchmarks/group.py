@@ -20,7 +20,7 @@ __all__ = ["Group", "Input"]
 
 
 class Input(NamedTuple):
-    """Something that happened to a member. Protocols are pure: the same inputs do the same again."""
+    """Something that happened to a member. Protocols are pure: told again, it does the same."""
 
     process: int
     method: str

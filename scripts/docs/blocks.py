@@ -94,7 +94,13 @@ def _disseminations(page: Path) -> str:
     return _table(
         ("dissemination", "gives", "for", "guarantee", "costs"),
         [
-            (_link(e.name, page), _words(e.reliability), FOR_WHOM[e.destinations], e.guarantee, e.cost)
+            (
+                _link(e.name, page),
+                _words(e.reliability),
+                FOR_WHOM[e.destinations],
+                e.guarantee,
+                e.cost,
+            )
             for e in DISSEMINATIONS.values()
         ],
     )

@@ -17,6 +17,7 @@ from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
 from ordercast.runtime.frames import Ack, Data, Hello, encode_frame
 from ordercast.runtime.node import HOST
+from ordercast.trace.jsonl import decode_event, encode_event
 
 from .helpers import RUN, Group, until
 
@@ -159,6 +160,20 @@ def test_a_member_with_a_bad_packet_comes_back_and_goes_on(
     with caplog.at_level(logging.WARNING):
         assert asyncio.run(run()) == [b"x"]
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("name", ["an origin outside", "number zero"])
+def test_an_impossible_message_does_not_reach_the_trace(name: str) -> None:
+    """A row that breaks the rules of the trace would make all of it unreadable."""
+
+    async def run() -> Group:
+        async with two_of_three() as members:
+            await attack(members.ports[0], ATTACKS[name][0])
+            await still_working(members)
+            return members
+
+    rows = [decode_event(encode_event(event), where="here") for event in asyncio.run(run()).events]
+    assert {event.origin for event in rows} == {0, 1}
 
 
 def test_the_newest_connection_of_a_member_wins(caplog: pytest.LogCaptureFixture) -> None:

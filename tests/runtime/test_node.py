@@ -12,6 +12,7 @@ import pytest
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.protocols.effects import HostEffect, StartTimer
+from ordercast.protocols.messages import Message
 from ordercast.protocols.stack import Stack
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX, VERSION, Ack, Hello, encode_frame
 from ordercast.runtime.node import HOST, Node
@@ -191,6 +192,7 @@ def test_closing_does_not_wait_for_a_member_that_is_away() -> None:
 
 def test_closing_leaves_no_task_transport_or_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
+        asyncio.get_running_loop().slow_callback_duration = 60  # a busy machine is no flaw of ours
         async with group("causal_vector", 3, weather=Weather(delay_ms=(0, 5))) as members:
             await members.exchange(5)
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -199,7 +201,7 @@ def test_closing_leaves_no_task_transport_or_warning(caplog: pytest.LogCaptureFi
         warnings.simplefilter("error")
         asyncio.run(run(), debug=True)
         gc.collect()
-    assert [record for record in caplog.records if "slow" not in record.message.lower()] == []
+    assert caplog.records == []
 
 
 def test_a_payload_that_fits_no_frame_is_refused_before_the_protocol_counts_it() -> None:
@@ -241,5 +243,34 @@ def test_timers_ring_once_and_a_bug_in_the_protocol_is_a_failure_of_the_node() -
             await node.failure
         assert stack.rang == ["t", "t"]
         await node.aclose()
+
+    asyncio.run(run())
+
+
+def test_after_a_bug_a_node_does_nothing_more() -> None:
+    async def run() -> None:
+        members = Group("unordered", 3)
+        bug = ZeroDivisionError("a bug in the callback")
+
+        def deliver(message: Message) -> None:
+            members.delivered[0].append(message)
+            if message.payload == b"poison":
+                raise bug
+
+        members.nodes[0]._on_deliver = deliver
+        await members.listen()
+        members.dial()
+        await until(members.everyone_present)
+        for payload in (b"fine", b"poison", b"too late"):
+            await members.nodes[1].send(payload)
+        with pytest.raises(ZeroDivisionError):
+            await members.nodes[0].failure
+        await members.nodes[2].send(b"too late from elsewhere")
+        await asyncio.sleep(0.2)  # time enough to dial again, if anyone answered
+        assert [message.payload for message in members.delivered[0]] == [b"fine", b"poison"]
+        assert members.nodes[1].present == (2,)
+        with pytest.raises(ZeroDivisionError):
+            await members.nodes[0].send(b"from the grave")
+        await asyncio.gather(*(node.aclose() for node in members.nodes))
 
     asyncio.run(run())

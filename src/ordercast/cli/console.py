@@ -92,7 +92,7 @@ def _one_run(judgement: Judgement) -> Table:
             _verdict(verdict.verdict),
             f"{verdict.checked}",
             f"{verdict.violations}",
-            Text(_why(verdict) + ("" if promised else " (not promised)").strip()),
+            Text(" ".join(filter(None, [_why(verdict), "" if promised else "(not promised)"]))),
         )
     return table
 

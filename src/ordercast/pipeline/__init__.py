@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JUDGED", "judge", "open_session", "session", "verify"]
 
-_SMALL_BYTES = 16 << 20
+_SMALL_BYTES = 4 << 20
 
 
 def judge(

@@ -98,6 +98,8 @@ class Node:
         """Send to everyone, or to some; returns when the sockets are ready for more."""
         if self._closed:
             raise UsageError("this node is closed: it cannot send any more")
+        if self.failure.done():
+            self.failure.result()
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise UsageError(
                 f"a message of {len(payload)} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
@@ -135,9 +137,7 @@ class Node:
         if self._closed:
             return
         self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._stop_timers()
         for peer in self._peers.values():
             peer.air.flush()
         with contextlib.suppress(TimeoutError):
@@ -211,10 +211,17 @@ class Node:
             self._held_max = max(self._held_max, len(self._stack.held()))
 
     def fail(self, bug: Exception) -> None:
+        """Stop dead: whatever the protocol believes now, nobody should hear of it or act on it."""
         if self.failure.done():
-            logger.error("%s: and another bug after the first", self.name, exc_info=bug)
-        else:
-            self.failure.set_exception(bug)
+            return
+        self.failure.set_exception(bug)
+        self._stop_timers()
+        for task in self._dialling:
+            task.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.abort()
 
     @property
     def _members(self) -> range:
@@ -264,12 +271,17 @@ class Node:
     def _start_timer(self, timer: StartTimer) -> None:
         if timer.name in self._timers:
             self._timers[timer.name].cancel()
-        if self._closed:
+        if self._closed or self.failure.done():
             return
         loop = asyncio.get_running_loop()
         self._timers[timer.name] = loop.call_later(
             timer.delay_us / 1e6, self._timer_ends, timer.name
         )
+
+    def _stop_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
     def _timer_ends(self, name: str) -> None:
         self._timers.pop(name, None)

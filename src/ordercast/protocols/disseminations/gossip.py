@@ -3,9 +3,10 @@
 Guarantees  if one correct process receives a message, all correct processes do in the end; each
             message once.
 Assumes     perfect links; crashes are suspected in the end.
-Costs       about fan-out copies per process while the rumour is fresh, fewer with every hop; then
-            digests of n counters until all are known to agree. Delay: a few hops, or a few
-            comparisons.
+Costs       at most fan-out copies per process while the rumour is fresh, fewer with every hop;
+            at most (n-1) * (n-1) in all, in practice from n to 2n. Then digests of n counters
+            until all are known to agree: n(n-1) and more for a message that comes alone, but
+            messages share them. Delay: a few hops, or a few comparisons.
 Permits     a process that crashes may have delivered what nobody else ever sees: not uniform.
 Source      the improvement that source text 000 names: forward with a probability that falls with
             time; A. Demers et al., "Epidemic algorithms for replicated database maintenance",

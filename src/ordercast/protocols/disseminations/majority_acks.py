@@ -94,9 +94,9 @@ class MajorityAcks(Dissemination):
             raise PeerError(f"process {source} counts for {len(packet.counts)} processes")
         if isinstance(packet, Data):
             yield from self._settle(self._keep(packet.message))
-        risen = self.log.learn(source, packet.counts)
-        self.lagging.update(risen)
-        for origin in risen:
+        for origin in self.log.learn(source, packet.counts):
+            if packet.counts[origin] > self.log.received.counts[origin]:
+                self.lagging.add(origin)
             yield from self._settle(origin)
         yield from self._tell_soon()
         yield from self._pull_later()
@@ -130,11 +130,12 @@ class MajorityAcks(Dissemination):
 
     def _settle(self, origin: int) -> Iterator[Effect]:
         """Hand on what a quorum holds, in order; forget what everyone holds."""
-        quorum = self.log.ranked(origin)[-self.threshold]
-        stable = min(quorum, self.log.received.counts[origin])
-        while self.arrived[origin] < stable:
-            self.arrived[origin] += 1
-            yield Arrive(origin, self.log.items[origin][self.arrived[origin]])
+        here = self.log.received.counts[origin]
+        if self.arrived[origin] < here:
+            stable = min(here, self.log.ranked(origin)[-self.threshold])
+            while self.arrived[origin] < stable:
+                self.arrived[origin] += 1
+                yield Arrive(origin, self.log.items[origin][self.arrived[origin]])
         self.log.forget(origin)
 
     def _tell_soon(self) -> Iterator[Effect]:
@@ -143,7 +144,7 @@ class MajorityAcks(Dissemination):
             yield StartTimer(TELL, TELL_US)
 
     def _pull_later(self) -> Iterator[Effect]:
-        if self.pulling:
+        if self.pulling or not self.lagging:
             return
         counts = self.log.received.counts
         self.lagging = {

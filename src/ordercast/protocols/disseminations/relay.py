@@ -3,7 +3,7 @@
 Guarantees  if one correct process receives a message, all correct processes do, even if its
             sender crashed in the middle; each message once.
 Assumes     perfect links.
-Costs       (n-1) * (n-1) copies, one network delay when all goes well.
+Costs       at most (n-1) * (n-1) copies, at most one network delay when all goes well.
 Permits     a process that crashes may have delivered what nobody else ever sees: not uniform.
 Source      V. Hadzilacos, S. Toueg, "A modular approach to fault-tolerant broadcasts and related
             problems", 1994: the diffusion of reliable broadcast.

@@ -2,7 +2,7 @@
 
 Guarantees  if send(m) happened before send(n), no process delivers n before m.
 Assumes     perfect links, a fixed group, broadcasts only. Does not assume FIFO.
-Costs       the ids of the direct dependencies (from 1 to n of them), no extra messages or delay.
+Costs       the ids of the direct dependencies (at most n of them), no extra messages or delay.
 Source      source text 001, with two repairs: what was received and not delivered is no
             dependency (001 counts it, which over-constrains), and only direct dependencies
             travel (its optimisation chapter is empty), since the others follow by transitivity:

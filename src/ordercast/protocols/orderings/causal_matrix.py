@@ -71,9 +71,10 @@ class CausalMatrix(Ordering):
             yield Held(id, tuple(self._missing(item)))
 
     def _enter(self, message: Message) -> None:
-        row = self.known[message.id.origin]
+        origin, number = message.id
+        row = self.known[origin]
         for process in message.addressees(self.size):
-            row[process] = max(row[process], message.id.number)
+            row[process] = max(row[process], number)
 
     def _lacks(self, item: Mapped) -> MessageId | None:
         return next(self._missing(item), None)

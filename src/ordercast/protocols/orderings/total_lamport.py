@@ -4,6 +4,8 @@ Guarantees  all processes deliver in the order of the tickets, which extends cau
 Assumes     perfect FIFO links; nobody crashes.
 Costs       a request, an acknowledgement and a release for each other process: 3(n-1) messages
             and three network delays; one ticket per message. Non-addressees get an empty release.
+            One message at a time in the whole group: each waits a network delay for every other
+            that is before it in the queue.
 Permits     when anyone crashes nothing more is delivered: everyone's word is needed. Nobody
             delivers wrongly.
 Source      L. Lamport, "Time, clocks, and the ordering of events in a distributed system",

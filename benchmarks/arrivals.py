@@ -1,9 +1,9 @@
-"""Packets for one receiver in the worst order: nothing of a batch can be delivered before its end.
+"""Packets for one receiver in the worst order: hardly any can be delivered before the last.
 
-A history is what was sent, in the order of sending; batches of it arrive `reversed`, or with the
-first message of every sender last (`gap`). In an `independent` history nobody has heard of anybody;
-in a `chain` every process has delivered everything before it sends, so that the messages form one
-chain across all processes.
+A history is what was sent, in the order of sending; it arrives reversed, or with the first message
+of every sender last (a gap). In an independent history nobody has heard of anybody; in a chain
+every process has delivered everything before it sends, so that the messages form one chain across
+all processes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ordercast.protocols.disseminations.gossip import COMPARE, Digest, Rumour
+from ordercast.protocols.disseminations.gossip import Digest, Rumour
 from ordercast.protocols.disseminations.majority import ASK, Copy
 from ordercast.protocols.disseminations.majority_acks import Counts, Data
 from ordercast.protocols.messages import Message, MessageId
@@ -35,6 +35,7 @@ TIMER = -1
 """The source of what does not arrive, but is the name of a timer that runs out."""
 
 Arrival = tuple[int, Any]
+Arrivals = Callable[[int], list[Arrival]]
 Order = Callable[[list[Arrival]], list[Arrival]]
 
 
@@ -43,8 +44,8 @@ class Subject:
     ordering: str
     dissemination: str
     what: str
-    batches: Callable[[int, int], Iterator[list[Arrival]]]
-    """From the number of messages, and how many of them are to be held at once."""
+    arrivals: Callable[[int], list[Arrival]]
+    """From the number of messages to what reaches the receiver, in order."""
     receiver: int = SIZE - 1
 
     @property
@@ -70,15 +71,8 @@ def _first_last(batch: list[Arrival]) -> list[Arrival]:
     return batch[1:] + batch[:1]
 
 
-def _in_batches(
-    history: Callable[[list[Message]], Iterable[Arrival]], order: Order
-) -> Callable[[int, int], Iterator[list[Arrival]]]:
-    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
-        arrivals = list(history(_messages(count)))
-        for start in range(0, count, batch):
-            yield order(arrivals[start : start + batch])
-
-    return batches
+def _late(history: Callable[[list[Message]], Iterable[Arrival]], order: Order) -> Arrivals:
+    return lambda count: order(list(history(_messages(count))))
 
 
 # Histories: what the senders would have put into their packets
@@ -151,61 +145,48 @@ def _data(messages: list[Message]) -> Iterator[Arrival]:
 # Algorithms that take more than one packet to let a message go
 
 
-def _skeen(count: int, batch: int) -> Iterator[list[Arrival]]:
+def _skeen(count: int) -> list[Arrival]:
     """All are announced; then the final stamps come, the largest first."""
     messages = _messages(count)
-    for start in range(0, count, batch):
-        part = messages[start : start + batch]
-        announced = [(m.id.origin, Announce(m, 0)) for m in part]
-        final = [(m.id.origin, Final(m.id, start + i + 1)) for i, m in enumerate(part)]
-        yield announced + final[::-1]
+    announced = [(m.id.origin, Announce(m, 0)) for m in messages]
+    final = [(m.id.origin, Final(m.id, place)) for place, m in enumerate(messages, start=1)]
+    return announced + final[::-1]
 
 
-def _lamport(count: int, batch: int) -> Iterator[list[Arrival]]:
+def _lamport(count: int) -> list[Arrival]:
     """All are requested; then all others release before process 0, whose ticket is the first."""
-    messages = _messages(count)
-    tickets = [Ticket(i + 1, m.id.origin) for i, m in enumerate(messages)]
-    for start in range(0, count, batch):
-        part = list(zip(tickets, messages, strict=True))[start : start + batch]
-        asked = [(m.id.origin, TicketRequest(ticket)) for ticket, m in part]
-        released = [(m.id.origin, Release(ticket, m)) for ticket, m in part]
-        yield asked + sorted(released, key=lambda arrival: arrival[0] == 0)
+    tickets = [(Ticket(time, m.id.origin), m) for time, m in enumerate(_messages(count), start=1)]
+    asked = [(m.id.origin, TicketRequest(ticket)) for ticket, m in tickets]
+    released = [(m.id.origin, Release(ticket, m)) for ticket, m in tickets]
+    return asked + sorted(released, key=lambda arrival: arrival[0] == 0)
 
 
-def _majority(count: int, batch: int) -> Iterator[list[Arrival]]:
+def _majority(count: int) -> list[Arrival]:
     """All are heard of once, and patience runs out; then the quorum speaks, on the last first."""
-    messages = _messages(count)
     quorum = tuple(range(SIZE // 2 + 1))
-    for start in range(0, count, batch):
-        part = messages[start : start + batch]
-        settled = [(1, Copy(m, quorum)) for m in part]
-        yield [*_copies(part), *[(TIMER, ASK)] * 2, *settled[::-1]]
+    messages = _messages(count)
+    settled = [(1, Copy(m, quorum)) for m in messages]
+    return [*_copies(messages), *[(TIMER, ASK)] * 2, *settled[::-1]]
 
 
-def _acks(order: Order) -> Callable[[int, int], Iterator[list[Arrival]]]:
+def _acks(order: Order) -> Arrivals:
     """The payloads come, then the word of everyone."""
 
-    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
-        data = list(_data(_messages(count)))
-        for start in range(0, count, batch):
-            counts = _counts(min(start + batch, count))
-            words = [(process, Counts(counts)) for process in range(SENDERS)]
-            yield order(data[start : start + batch]) + words
+    def arrivals(count: int) -> list[Arrival]:
+        words = [(process, Counts(_counts(count))) for process in range(SENDERS)]
+        return order(list(_data(_messages(count)))) + words
 
-    return batches
+    return arrivals
 
 
-def _gossip(order: Order) -> Callable[[int, int], Iterator[list[Arrival]]]:
+def _gossip(order: Order) -> Arrivals:
     """The rumours come, then the digests of everyone."""
 
-    def batches(count: int, batch: int) -> Iterator[list[Arrival]]:
-        rumours = list(_rumours(_messages(count)))
-        for start in range(0, count, batch):
-            counts = _counts(min(start + batch, count))
-            digests = [(process, Digest(counts, asks=False)) for process in range(SENDERS)]
-            yield [*order(rumours[start : start + batch]), *digests, (TIMER, COMPARE)]
+    def arrivals(count: int) -> list[Arrival]:
+        digests = [(process, Digest(_counts(count), asks=False)) for process in range(SENDERS)]
+        return order(list(_rumours(_messages(count)))) + digests
 
-    return batches
+    return arrivals
 
 
 def _counts(count: int) -> tuple[int, ...]:
@@ -221,28 +202,26 @@ def _causal(name: str, history: Any) -> list[Subject]:
         return history(messages, chain=True)
 
     return [
-        Subject(name, "direct", "gap", _in_batches(independent, _gap)),
-        Subject(name, "direct", "reversed", _in_batches(independent, _reversed)),
-        Subject(name, "direct", "chain, first one last", _in_batches(chain, _first_last)),
-        Subject(name, "direct", "chain, reversed", _in_batches(chain, _reversed)),
+        Subject(name, "direct", "gap", _late(independent, _gap)),
+        Subject(name, "direct", "reversed", _late(independent, _reversed)),
+        Subject(name, "direct", "chain, first one last", _late(chain, _first_last)),
+        Subject(name, "direct", "chain, reversed", _late(chain, _reversed)),
     ]
 
 
 SUBJECTS = [
-    Subject("fifo", "direct", "gap", _in_batches(_fifo, _gap)),
-    Subject("fifo", "direct", "reversed", _in_batches(_fifo, _reversed)),
+    Subject("fifo", "direct", "gap", _late(_fifo, _gap)),
+    Subject("fifo", "direct", "reversed", _late(_fifo, _reversed)),
     *_causal("causal_vector", _vector),
     *_causal("causal_history", _history),
     *_causal("causal_matrix", _matrix),
-    Subject("total_coordinator", "direct", "requests, gap", _in_batches(_requests, _gap), 0),
-    Subject(
-        "total_coordinator", "direct", "requests, reversed", _in_batches(_requests, _reversed), 0
-    ),
-    Subject("total_coordinator", "direct", "first one last", _in_batches(_sequence, _first_last)),
-    Subject("total_coordinator", "direct", "reversed", _in_batches(_sequence, _reversed)),
+    Subject("total_coordinator", "direct", "requests, gap", _late(_requests, _gap), 0),
+    Subject("total_coordinator", "direct", "requests, reversed", _late(_requests, _reversed), 0),
+    Subject("total_coordinator", "direct", "first one last", _late(_sequence, _first_last)),
+    Subject("total_coordinator", "direct", "reversed", _late(_sequence, _reversed)),
     Subject("total_lamport", "direct", "first ticket released last", _lamport),
     Subject("total_skeen", "direct", "final stamps reversed", _skeen),
-    Subject("unordered", "relay", "reversed", _in_batches(_bare, _reversed)),
+    Subject("unordered", "relay", "reversed", _late(_bare, _reversed)),
     Subject("unordered", "majority", "quorum on the last one first", _majority),
     Subject("unordered", "majority_acks", "gap", _acks(_gap)),
     Subject("unordered", "majority_acks", "reversed", _acks(_reversed)),

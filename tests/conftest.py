@@ -27,7 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark for the whole test run: starting it takes seconds."""
-    with pipeline.session(master="local[2]") as session:
+    # Tests are short jobs, like small traces: see `pipeline._for_size`.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    config = {"spark.driver.memory": "1g", **quick}
+    with pipeline.session(master="local[2]", config=config) as session:
         yield session
 
 

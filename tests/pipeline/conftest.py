@@ -1,13 +1,12 @@
-"""One Spark session for the whole test run: it costs seconds to start."""
+"""All hand-written cases, judged once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ordercast.pipeline import judge, session
+from ordercast.pipeline import judge
 from ordercast.trace.verdicts import Judgement
 
 from .builders import write
@@ -15,14 +14,6 @@ from .cases import CASES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    # Tests are short jobs, like small traces: see `pipeline._for_size`.
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    with session(config={"spark.driver.memory": "1g", **quick}) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

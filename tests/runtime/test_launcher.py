@@ -63,7 +63,7 @@ def test_three_processes_exchange_eight_messages_each(tmp_path: Path) -> None:
     assert (manifest.order, manifest.dissemination) == ("causal_vector", "best_effort")
     assert manifest.extra["seed"] == 0
     assert manifest.extra["command"] == "ordercast run --seed 0"
-    assert manifest.extra["weather"] == {"delay_ms": [0.0, 0.0], "swap_pairs": False}
+    assert manifest.extra["weather"] == "no delays"
     assert {event.bytes for event in trace.events} == {100}
 
     assert (steps[0].phase, steps[0].present, steps[0].processes) == ("gathering", 0, 3)

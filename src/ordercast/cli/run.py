@@ -14,6 +14,7 @@ import asyncio
 import json
 import re
 import shlex
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,8 +68,12 @@ def act(options: argparse.Namespace) -> int:
     plan = _plan(options, ordering, options.dissemination or dissemination)
     plan.check()
     directory = options.trace or Path("runs") / plan.run
-    with steps() as progress:
-        outcome = _launch(plan, directory, progress)
+    try:
+        with steps() as progress:
+            outcome = _launch(plan, directory, progress)
+    except KeyboardInterrupt:
+        print(f"what happened so far is in {directory}", file=sys.stderr)
+        raise
     if not options.json:
         print(_summary(plan, outcome))
     judgement = judge(options, directory)

@@ -6,8 +6,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-import msgspec
-
 from ordercast.protocols import catalog
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Event, Manifest, TraceWriter
@@ -47,7 +45,7 @@ def manifest_of(plan: Plan, *, quiesced: bool, crashed: Collection[int]) -> Mani
     promises = catalog.promises(plan.ordering, plan.dissemination, crashes=bool(crashed))
     extra = {
         "seed": plan.seed,
-        "weather": msgspec.to_builtins(plan.weather),
+        "weather": str(plan.weather),
         "promises": list(promises),
         "command": plan.command,
     }

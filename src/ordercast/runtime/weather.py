@@ -33,6 +33,11 @@ class Weather(Struct, frozen=True, kw_only=True):
         if not 0 <= low <= high < 3_600_000:
             raise UsageError(f"a delay from {low} to {high} ms: give 0 <= min <= max < an hour")
 
+    def __str__(self) -> str:
+        low, high = self.delay_ms
+        delayed = f"delays of {low:g} to {high:g} ms" if high else "no delays"
+        return delayed + (", pairs swapped" if self.swap_pairs else "")
+
 
 class Air:
     """The way from a node to one of its links.

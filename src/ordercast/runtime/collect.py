@@ -6,6 +6,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from msgspec import Struct
+
 from ordercast.protocols import catalog
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Event, Manifest, TraceWriter
@@ -14,7 +16,7 @@ from ordercast.trace.jsonl import decode_event
 __all__ = ["Tally", "collect", "manifest_of", "read_log"]
 
 
-class Tally(msgspec.Struct, frozen=True):
+class Tally(Struct, frozen=True):
     sent: int
     delivered: int
 

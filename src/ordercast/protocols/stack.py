@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import PeerError, UsageError
-from ordercast.protocols.effects import Accept, Arrive, Effect, HostEffect, Spread
+from ordercast.protocols.effects import Accept, Arrive, Effect, HostEffect, Spread, Transmit
 from ordercast.protocols.interface import Dissemination, Ordering
 from ordercast.protocols.messages import Held, Message, MessageId, message_of
 
@@ -113,6 +113,13 @@ class Codec:
 
     def encode(self, packet: Any) -> bytes:
         return self._encoder.encode(packet)
+
+    def control_bytes(self, message: Message, effects: Iterable[HostEffect]) -> int:
+        """What the first packet with this message adds to its payload; 0 if none leaves now."""
+        for effect in effects:
+            if isinstance(effect, Transmit) and message_of(effect.packet) is message:
+                return len(self.encode(effect.packet)) - len(message.payload)
+        return 0
 
     def decode(self, data: bytes | memoryview) -> Any:
         try:

@@ -246,7 +246,7 @@ class Node:
             if isinstance(effect, Accept):
                 # Comes before the Transmit and is on disk before anything leaves: no one can
                 # hold a message that its sender's log lacks, whenever this process is killed.
-                control_bytes = self._control_bytes(effect.message, effects)
+                control_bytes = self._codec.control_bytes(effect.message, effects)
                 self._recorder.send(effect.message, control_bytes=control_bytes)
             elif isinstance(effect, Transmit):
                 message = message_of(effect.packet)
@@ -260,13 +260,6 @@ class Node:
                 self._on_deliver(effect.message)
             else:
                 self._start_timer(effect)
-
-    def _control_bytes(self, message: Message, effects: Sequence[HostEffect]) -> int:
-        """What the protocol adds to a message, in the first packet that carries it."""
-        for effect in effects:
-            if isinstance(effect, Transmit) and message_of(effect.packet) is message:
-                return len(self._codec.encode(effect.packet)) - len(message.payload)
-        return 0
 
     def _start_timer(self, timer: StartTimer) -> None:
         if timer.name in self._timers:

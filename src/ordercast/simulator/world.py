@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ordercast.protocols.effects import Accept, Deliver, HostEffect, StartTimer, Transmit
-from ordercast.protocols.messages import Held, Message, MessageId, message_of
+from ordercast.protocols.messages import Held, MessageId, message_of
 from ordercast.protocols.stack import Stack
 from ordercast.simulator.link import Letter, Link
 from ordercast.simulator.plan import Network
@@ -137,14 +137,14 @@ class World:
 
     def _perform(self, process: int, effects: list[HostEffect]) -> None:
         performer = self.processes[process]
-        for index, effect in enumerate(effects):
+        for effect in effects:
             if not performer.up:
                 return
             if isinstance(effect, Transmit):
                 self._transmit(process, effect)
             elif isinstance(effect, Accept):
                 message = effect.message
-                control = self._control_bytes(message, effects[index:])
+                control = self._codec.control_bytes(message, effects)
                 performer.recorder.send(message, control_bytes=control)
                 self._say(f"p{process} sends {message.id}" + _to(message.destinations))
             elif isinstance(effect, Deliver):
@@ -178,13 +178,6 @@ class World:
         if owner.up and owner.timers.get(name) == token:
             del owner.timers[name]
             self._perform(process, owner.stack.timer(name))
-
-    def _control_bytes(self, message: Message, effects: list[HostEffect]) -> int:
-        """What the first packet with this message adds to its payload; 0 if none leaves now."""
-        for effect in effects:
-            if isinstance(effect, Transmit) and message_of(effect.packet) is message:
-                return len(self._codec.encode(effect.packet)) - len(message.payload)
-        return 0
 
     # What the network does
 

@@ -2,9 +2,9 @@
 
 The same 100,000 messages are held by 100 receivers with 1,000 each, by 10 with 10,000, and by one
 with all of them; each gets its own from 15 processes in the worst order, so that hardly any is
-delivered before the last has come. The receivers take turns: memory is used alike, and what differs
-is only how much each one holds. Printed are µs of processor time per message, and the ratio to 1,000
-held; a ratio above 1.5 means a path that is not linear, and the exit code tells.
+delivered before the last has come. The receivers take turns, so that memory is used alike, and what
+differs is only how much each one holds. Printed are µs of processor time per message, and the ratio
+to 1,000 held; a ratio above 1.5 means a path that is not linear, and the exit code tells.
 
 example:
   python -m benchmarks.holding

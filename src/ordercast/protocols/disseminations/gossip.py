@@ -116,8 +116,9 @@ class Gossip(Dissemination):
             if some:
                 told.update(some)
                 yield Transmit(some, Rumour(item, min(hops + 1, LAST_HOP)))
-        yield from self._hand_on(id.origin)
-        yield from self._compare_later()
+        if id.number <= self.log.received.counts[id.origin]:  # otherwise there is a gap before it
+            yield from self._hand_on(id.origin)
+            yield from self._compare_later()
 
     def _hand_on(self, origin: int) -> Iterator[Effect]:
         """In order: beyond a gap that died with its sender, nobody else would ever follow."""

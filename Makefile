@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup java demo test lint types docs clean
+.PHONY: help setup java browser demo test lint types docs clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -22,7 +22,10 @@ java:
 demo: $(STAMP) java  ## three real processes, causal order, verified on Spark, with a report
 	$(BIN)/ordercast run --order causal --processes 3 --messages 8
 
-test: $(STAMP) java  ## run the tests
+browser:
+	@scripts/browser
+
+test: $(STAMP) java browser  ## run the tests
 	$(BIN)/python -m pytest
 
 lint: $(STAMP)  ## style, formatting

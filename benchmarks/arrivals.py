@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ordercast.protocols.disseminations.gossip import Digest, Rumour
@@ -189,18 +190,21 @@ def _gossip(order: Order) -> Arrivals:
     return arrivals
 
 
+def _compared(count: int) -> list[Arrival]:
+    """Rumours come in order, and must be kept, since only process 1 tells that it has them."""
+    arrivals = list(_rumours(_messages(count)))
+    for told in range(count, 0, -100):
+        arrivals.insert(told, (1, Digest(_counts(told), asks=False)))
+    return arrivals
+
+
 def _counts(count: int) -> tuple[int, ...]:
     """How many of the first `count` messages are each process's own."""
     return tuple(len(range(p, count, SENDERS)) if p < SENDERS else 0 for p in range(SIZE))
 
 
-def _causal(name: str, history: Any) -> list[Subject]:
-    def independent(messages: list[Message]) -> Iterable[Arrival]:
-        return history(messages, chain=False)
-
-    def chain(messages: list[Message]) -> Iterable[Arrival]:
-        return history(messages, chain=True)
-
+def _causal(name: str, history: Callable[..., Iterator[Arrival]]) -> list[Subject]:
+    independent, chain = partial(history, chain=False), partial(history, chain=True)
     return [
         Subject(name, "direct", "gap", _late(independent, _gap)),
         Subject(name, "direct", "reversed", _late(independent, _reversed)),
@@ -227,4 +231,5 @@ SUBJECTS = [
     Subject("unordered", "majority_acks", "reversed", _acks(_reversed)),
     Subject("unordered", "gossip", "gap", _gossip(_gap)),
     Subject("unordered", "gossip", "reversed", _gossip(_reversed)),
+    Subject("unordered", "gossip", "all kept, compared every 100", _compared),
 ]

@@ -27,10 +27,16 @@ def options(description: str | None, sizes: Sequence[int] = ()) -> argparse.Argu
     if sizes:
         default = " ".join(map(str, sizes))
         parser.add_argument(
-            "--sizes", type=int, nargs="+", default=list(sizes), metavar="N",
+            "--sizes", type=_size, nargs="+", default=list(sizes), metavar="N",
             help=f"of the group (default: {default})",
         )  # fmt: skip
     return parser
+
+
+def _size(text: str) -> int:
+    if int(text) < 2:
+        raise argparse.ArgumentTypeError("a group that exchanges anything has 2 members or more")
+    return int(text)
 
 
 def progress(names: Iterable[str]) -> Iterator[str]:
@@ -42,6 +48,9 @@ def progress(names: Iterable[str]) -> Iterator[str]:
 
 
 def show(title: str, rows: list[Row], *, as_json: bool) -> None:
+    if not rows:
+        print("there is nothing with that in its name", file=sys.stderr)
+        sys.exit(2)
     if as_json:
         print(json.dumps(rows, indent=1))
         return

@@ -39,7 +39,8 @@ class Play:
     def record(cls, ordering: str, dissemination: str, size: int, packets: int) -> Play:
         # With more members more happens in the same time, and timers should not notice.
         group = Group(ordering, dissemination, size, packet_us=300 // size)
-        group.script = script = []
+        script: list[Input] = []
+        group.script = script
         group.run(packets)
         group.rest()
         return cls(ordering, dissemination, size, script, group.packets, group.delivered)
@@ -89,10 +90,10 @@ def _row(play: Play, base: Play, repeat: int) -> Row:
         "ordering": play.ordering,
         "dissemination": play.dissemination,
         "n": play.size,
-        "µs per_packet": ours / play.packets * 1e6,
-        "ratio per_packet": (ours / play.packets) / (theirs / base.packets),
-        "packets per_delivery": play.packets / play.deliveries,
-        "ratio per_delivery": (ours / play.deliveries) / (theirs / base.deliveries),
+        "packet_us": ours / play.packets * 1e6,
+        "packet_ratio": (ours / play.packets) / (theirs / base.packets),
+        "packets_per_delivery": play.packets / play.deliveries,
+        "delivery_ratio": (ours / play.deliveries) / (theirs / base.deliveries),
     }
 
 

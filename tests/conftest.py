@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from ordercast import pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Machines are shared and noisy: how long an example took proves nothing.
+settings.register_profile("ordercast", deadline=None)
+settings.load_profile("ordercast")
 
 EXPLORED = pytest.StashKey[list[int]]()
 """How many states the model checker has seen, world by world."""

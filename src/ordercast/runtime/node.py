@@ -73,6 +73,8 @@ class Node:
         self._closed = False
         self._delivered = 0
         self._held_max = 0
+        self._held_last = 0
+        self._held_unseen = 0
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -208,7 +210,15 @@ class Node:
         self._perform(effects)
         if message is not None and not any(isinstance(effect, Deliver) for effect in effects):
             # The only moment at which more can be held than before.
-            self._held_max = max(self._held_max, len(self._stack.held()))
+            self._look_at_held()
+
+    def _look_at_held(self) -> None:
+        """Counting looks at all that is held; so the more there is, the more rarely it is counted,
+        and an arrival costs the same however many wait."""
+        self._held_unseen += 1
+        if self._held_unseen * 4 > self._held_last:
+            self._held_last, self._held_unseen = len(self._stack.held()), 0
+            self._held_max = max(self._held_max, self._held_last)
 
     def fail(self, bug: Exception) -> None:
         """Stop dead: whatever the protocol believes now, nobody should hear of it or act on it."""

@@ -183,4 +183,5 @@ def test_promises_come_from_the_manifest_or_its_order_or_are_all_up_to_causal() 
     assert promised(Manifest("r", (), order="fifo"), judged) == ("no_duplication", "fifo")
     assert promised(Manifest("r", (), extra={"promises": ["fifo"]}), judged) == ("fifo",)
     assert promised(Manifest("r", ()), judged) == judged
+    assert promised(Manifest("r", (), order="whatever zab gives"), judged) == judged
     assert "total_acyclic" in properties_of_order("total_skeen")

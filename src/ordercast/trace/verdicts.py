@@ -123,16 +123,21 @@ def order_held(verdicts: Iterable[Verdict]) -> str:
 
 def properties_of_order(order: str) -> tuple[str, ...]:
     """What must hold when someone promises an order, by a word or by an algorithm's name."""
-    word = order if order in _BY_ORDER else order.partition("_")[0]
-    if word not in _BY_ORDER:
+    word = _word(order)
+    if word is None:
         raise UsageError(f"there is no order {order!r}: choose one of {', '.join(_BY_ORDER)}")
     return _BY_ORDER[word]
 
 
+def _word(order: str) -> str | None:
+    """The word behind an order's or an algorithm's name; None if there is none."""
+    return next((word for word in (order, order.partition("_")[0]) if word in _BY_ORDER), None)
+
+
 def promised(manifest: Manifest, judged: Collection[str]) -> tuple[str, ...]:
     """What this run must keep: its manifest's own list, or what the order it names implies,
-    or, where nothing was promised, everything up to causal order."""
+    or, where nothing was promised that we know the meaning of, everything up to causal order."""
     promises = manifest.extra.get("promises")
     if not isinstance(promises, list):
-        promises = properties_of_order(manifest.order or "causal")
+        promises = _BY_ORDER[_word(manifest.order or "causal") or "causal"]
     return tuple(name for name in PROPERTIES if name in promises and name in judged)

@@ -28,7 +28,7 @@ def most_remembered(group: Group, packets: int) -> int:
     return max(sizes)
 
 
-def check(ordering: str, dissemination: str, long: int, packet_us: int) -> None:
+def check(ordering: str, dissemination: str, long: int, packet_us: int) -> Group:
     options = {"size": 3, "subsets": True, "packet_us": packet_us}
     brief = Group(ordering, dissemination, seed=0, **options)
     most_early = most_remembered(brief, SHORT)
@@ -45,6 +45,7 @@ def check(ordering: str, dissemination: str, long: int, packet_us: int) -> None:
     # Under way, chance has a hand in it; at rest, only what will never be forgotten is left.
     assert most_late < 3 * most_early
     assert remembered(group) < 1.2 * remembered(brief)
+    return group
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), catalog.combinations())
@@ -52,6 +53,15 @@ def test_memory_does_not_grow(ordering: str, dissemination: str) -> None:
     # Each layer gets the whole length once; for the other pairs a part of it shows as much.
     alone = ordering == "unordered" or dissemination == "direct"
     check(ordering, dissemination, LONG if alone else LONG // 5, packet_us=100)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "dissemination", "packets"),
+    [("causal_vector", "best_effort", 400_000), ("causal_history", "majority_acks", 800_000)],
+)
+def test_two_hundred_thousand_messages(ordering: str, dissemination: str, packets: int) -> None:
+    group = check(ordering, dissemination, packets, packet_us=100)
+    assert group.delivered >= 200_000 * 3
 
 
 @pytest.mark.parametrize("dissemination", ["majority", "majority_acks", "gossip"])

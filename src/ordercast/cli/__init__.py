@@ -16,7 +16,7 @@ from ordercast import __version__
 from ordercast.cli import algorithms, report, run, simulate, verify
 from ordercast.errors import OrdercastError
 
-__all__ = ["main"]
+__all__ = ["VERBS", "main", "parser"]
 
 VERBS = (run, simulate, verify, report, algorithms)
 

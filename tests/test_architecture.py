@@ -87,8 +87,10 @@ def test_the_core_imports_without_spark_and_its_friends() -> None:
     assert "6 messages sent, 18 delivered" in done.stdout
 
 
-def test_no_lock_file_and_no_path_of_this_machine() -> None:
+def test_no_lock_file_and_no_path_of_this_checkout() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert not [name for name in listed if Path(name).name in ("uv.lock", "poetry.lock")]
+    here = str(ROOT).encode() + b"/"
+    assert not [name for name in listed if here in (ROOT / name).read_bytes()]

@@ -116,6 +116,9 @@ def test_a_hole_in_the_log_may_explain_an_omission_and_never_an_inversion(proper
     assert outcome(property, "s1 s2", "d0:2", complete=False) == "unknown"
     assert outcome(property, "s1 s2", "d0:2 d0:1", complete=False) == "violated"
     assert outcome("no_creation", "s1", "d0:2", complete=False) == "unknown"
+    gap = ("s1 d0:1 d1:1", "s1 d1:1")
+    assert outcome("total_gap_free", *gap, complete=False) == "unknown"
+    assert outcome("total_gap_free", gap[0], gap[1] + " d0:1", complete=False) == "violated"
 
 
 def test_witnesses_are_the_smallest() -> None:

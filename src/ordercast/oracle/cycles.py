@@ -11,10 +11,8 @@ __all__ = ["knots", "synchronous_chains", "total_chains"]
 
 def total_chains(run: Run) -> list[list[Id]]:
     """Each process's messages in the order of their first deliveries."""
-    return [
-        sorted(run.deliveries[p], key=lambda m, p=p: run.first(p, m) or 0)  # type: ignore[misc]
-        for p in run.members
-    ]
+    firsts = [{m: min(at) for m, at in run.deliveries[p].items()} for p in run.members]
+    return [sorted(first, key=first.__getitem__) for first in firsts]
 
 
 def synchronous_chains(run: Run) -> list[list[Id]]:

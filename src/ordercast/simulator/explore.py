@@ -16,7 +16,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -33,7 +33,12 @@ Destinations = tuple[int, ...] | None
 Judge = Callable[[Trace], list[str]]
 Log = tuple[tuple[Kind, Message | None], ...]
 Links = tuple[tuple[int, int, tuple[int, ...]], ...]
-Input = tuple[Hashable, ...]
+Input = (
+    tuple[Literal["send"], Destinations]
+    | tuple[Literal["receive"], int, int]
+    | tuple[Literal["timer"], str]
+    | tuple[Literal["suspect"], int]
+)
 
 
 class State(NamedTuple):
@@ -130,8 +135,8 @@ class _Explorer:
             done = state.sent[process]
             if process not in state.down and done < len(self.programs[process]):
                 sent = _put(state.sent, process, done + 1)
-                what = ("send", self.programs[process][done])
-                yield from self._step(state._replace(sent=sent), process, what)
+                message: Input = ("send", self.programs[process][done])
+                yield from self._step(state._replace(sent=sent), process, message)
         for source, to, packets in state.links:
             for packet in packets[:1] if self.fifo else dict.fromkeys(packets):
                 rest = state._replace(links=self._taken(state.links, source, to, packet))
@@ -174,15 +179,14 @@ class _Explorer:
     def _transition(self, number: int, what: Input) -> tuple[int, tuple[HostEffect, ...]]:
         if (number, what) not in self.steps:
             stack: Stack = pickle.loads(self.snapshots[number])  # noqa: S301
-            match what:
-                case ("send", to):
-                    _, effects = stack.send(b"", to)  # type: ignore[arg-type]
-                case ("receive", source, packet):
-                    effects = stack.receive(source, self.packets[packet])  # type: ignore[arg-type,call-overload]
-                case ("timer", name):
-                    effects = stack.timer(name)  # type: ignore[arg-type]
-                case _:
-                    effects = stack.suspect(what[1])  # type: ignore[arg-type]
+            if what[0] == "send":
+                _, effects = stack.send(b"", what[1])
+            elif what[0] == "receive":
+                effects = stack.receive(what[1], self.packets[what[2]])
+            elif what[0] == "timer":
+                effects = stack.timer(what[1])
+            else:
+                effects = stack.suspect(what[1])
             self.steps[number, what] = self._number(stack), tuple(effects)
         return self.steps[number, what]
 

@@ -74,5 +74,5 @@ def _change(network: Network, fault: re.Match[str]) -> Network:
 
 
 def _us(text: str) -> int:
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()  # type: ignore[union-attr]
-    return round(float(number) * _UNIT_US[unit])
+    unit = text.lstrip("0123456789.")
+    return round(float(text.removesuffix(unit)) * _UNIT_US[unit])

@@ -14,7 +14,7 @@ from ordercast.oracle import judge
 from ordercast.protocols import catalog
 from ordercast.trace.directory import Trace, TraceWriter
 from ordercast.trace.jsonl import encode_event
-from ordercast.trace.verdicts import Verdict
+from ordercast.trace.verdicts import PROPERTIES, Verdict
 
 from .mutants import NO_CAUSAL_GUARD, NO_FIFO_GUARD
 from .random_traces import random_trace
@@ -45,7 +45,7 @@ def compare(traces: list[Trace], verdicts: tuple[Verdict, ...]) -> dict[tuple[st
     said = {(verdict.run, verdict.property): verdict for verdict in verdicts}
     found: dict[tuple[str, str], int] = {}
     for trace in traces:
-        for expected in judge(trace, pipeline.JUDGED):
+        for expected in judge(trace, PROPERTIES):
             verdict = said.pop((expected.run, expected.property))
             log = "\n".join(encode_event(event).decode().strip() for event in trace.events)
             assert essence(verdict) == essence(expected), f"{expected}\n{trace.manifest}\n{log}"
@@ -72,7 +72,7 @@ def test_spark_agrees_with_the_oracle_on_random_traces(
     traces = [random_trace(seed + index, f"run {index:03}") for index in range(RUNS_PER_JOB)]
     path = write(traces, tmp_path_factory.mktemp("random") / "trace", format)
     found = compare(traces, pipeline.judge(path, spark=spark).verdicts)
-    for name in pipeline.JUDGED:
+    for name in PROPERTIES:
         assert found.get((name, "violated"), 0) > 0, f"no trace violated {name}: a bland sample"
         assert found.get((name, "holds"), 0) > 0, f"no trace kept {name}: a wild sample"
 

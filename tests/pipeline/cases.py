@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ordercast import pipeline
+from ordercast.trace.verdicts import PROPERTIES, Verdict
 
 from .builders import Run, run
 
@@ -17,10 +17,15 @@ class Case:
     What is wrong: property, verdict, violations, the witness's process and messages, the sentence.
     """
 
-    def __init__(self, run: Run, *wrong: str, **checked: int) -> None:
+    def __init__(self, run: Run, *wrong: str, total: bool = False, **checked: int) -> None:
         self.run = run
         self.wrong = set(wrong)
         self.checked = checked
+        self.total = total
+
+    def tells(self, verdict: Verdict) -> bool:
+        """Only some cases are about orders that all processes agree on; most break one."""
+        return self.total or PROPERTIES.index(verdict.property) <= PROPERTIES.index("causal")
 
     def __str__(self) -> str:
         return self.run.manifest.run
@@ -37,7 +42,7 @@ CASES = [
         fifo=6,
         causal=6,
     ),
-    Case(run("no events", "", ""), **dict.fromkeys(pipeline.JUDGED, 0)),
+    Case(run("no events", "", ""), **dict.fromkeys(PROPERTIES, 0)),
     Case(run("receiving is not delivering", "s1 r0:1 d0:1 r0:1", "r0:1 d0:1"), fifo=2),
     #
     # No duplication: the earliest second delivery is told, not the earliest last one.
@@ -229,5 +234,84 @@ CASES = [
         run("a cycle against the order of sending", "d1:1 s1>2 s2>1", "d0:2 s1>0,2", "d0:1 d1:1"),
         "causal violated 1, p2 1:1 0:1: "
         "p0 delivered 1:1 and then sent 0:1, but p2 delivered 0:1 before 1:1",
+    ),
+    #
+    # Total and synchronous order.
+    #
+    Case(
+        run("one after the other", "s1 d0:1 d1:1 d1:2", "d0:1 s1 d1:1 s2 d1:2"),
+        total=True,
+        total_pairwise=6,
+        total_acyclic=4,
+        total_gap_free=6,
+        synchronous=4,
+    ),
+    Case(
+        # Neither was heard of when the other was sent, and both deliver them in one order.
+        run("a crown", "s1>1 d1:1", "s1>0 d0:1"),
+        "synchronous violated 1, p0 0:1 1:1: "
+        "no one order fits: p0 had 0:1 before 1:1, p1 had 1:1 before 0:1",
+        total=True,
+        total_pairwise=0,
+        total_acyclic=0,
+        synchronous=2,
+    ),
+    Case(
+        run("crossed", "s1>1,2", "d0:1 d3:1", "d3:1 d0:1", "s1>1,2"),
+        "total_pairwise violated 1, p2 0:1 3:1: "
+        "p1 delivered 0:1 before 3:1, but p2 delivered 3:1 before 0:1",
+        "total_acyclic violated 1, p1 0:1 3:1: no one order fits: "
+        "p1 delivered 0:1 before 3:1, p2 delivered 3:1 before 0:1",
+        "total_gap_free violated 2, p1 3:1 0:1: "
+        "p2 delivered 3:1 before 0:1, but p1 delivered 0:1 before 3:1",
+        "synchronous violated 1, p1 0:1 3:1: no one order fits: "
+        "p1 had 0:1 before 3:1, p2 had 3:1 before 0:1",
+        total=True,
+        total_pairwise=4,
+        total_acyclic=2,
+        total_gap_free=4,
+    ),
+    Case(
+        # No two processes disagree on two messages, since no two have two in common.
+        run(
+            "a cycle that no pair shows",
+            "d3:1 d4:1",
+            "d4:1 d5:1",
+            "d5:1 d3:1",
+            "s1>0,2",
+            "s1>0,1",
+            "s1>1,2",
+        ),  # fmt: skip
+        "total_acyclic violated 1, p0 3:1 4:1 5:1: no one order fits: "
+        "p0 delivered 3:1 before 4:1, p1 delivered 4:1 before 5:1, p2 delivered 5:1 before 3:1",
+        "synchronous violated 1, p0 3:1 4:1 5:1: no one order fits: "
+        "p0 had 3:1 before 4:1, p1 had 4:1 before 5:1, p2 had 5:1 before 3:1",
+        total=True,
+        total_pairwise=6,
+    ),
+    Case(
+        run("a gap", "s1>2,3 s2>2,3", "", "d0:1 d0:2", "d0:2"),
+        "agreement violated 1, p3 0:1: p2 delivered 0:1, but p3, to which it is addressed, "
+        "never did",
+        "uniform_agreement violated 1, p3 0:1: p2 delivered 0:1, but p3, to which it is "
+        "addressed, never did",
+        "validity violated 1, p3 0:1: p0 sent 0:1 to p3, which never delivered it",
+        "fifo violated 1, p3 0:1 0:2: p0 sent 0:1 and then 0:2, but p3 delivered 0:2 and never 0:1",
+        "causal violated 1, p3 0:1 0:2: "
+        "p0 sent 0:1 and then 0:2, but p3 delivered 0:2 and never 0:1",
+        "total_gap_free violated 1, p3 0:1 0:2: "
+        "p2 delivered 0:1 before 0:2, but p3 delivered 0:2 and never 0:1",
+        total=True,
+    ),
+    Case(
+        run("a gap or a hole", "s1>1,2", "d0:1 d3:1", "d3:1", "s1>1,2", complete=False),
+        f"agreement unknown 0, p2 0:1: p1 delivered 0:1, but p2, to which it is addressed, "
+        f"never did, {HOLES}",
+        f"uniform_agreement unknown 0, p2 0:1: p1 delivered 0:1, but p2, to which it is "
+        f"addressed, never did, {HOLES}",
+        f"validity unknown 0, p2 0:1: p0 sent 0:1 to p2, which never delivered it, {HOLES}",
+        "total_gap_free unknown 0, p2 0:1 3:1: "
+        f"p1 delivered 0:1 before 3:1, but p2 delivered 3:1 and never 0:1, {HOLES}",
+        total=True,
     ),
 ]

@@ -11,9 +11,8 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline import rows as rows_module
-from ordercast.pipeline.reader import inspect
-from ordercast.pipeline.rows import place_flaws
+from ordercast.pipeline.rows import load
+from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.manifest import Manifest
@@ -137,14 +136,14 @@ FLAWS = [
 ]
 
 
-def test_every_rule_for_a_row(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_rule_for_a_row(tmp_path: Path) -> None:
     rows = [SOUND, SEND, *(row for row, _ in FLAWS), {**SEND, "destinations": [3, 0, 3]}]
     file = parquet(tmp_path / "events.parquet", rows)
-    source = inspect(file)
-    found = place_flaws(spark, source.lines, source.parquet).orderBy("row").collect()
-    assert [(row["row"], row["flaw"]) for row in found] == [
+    events, found = load(group.piece for group in inspect(file).groups)
+    assert [(row["row"], row["flaw"]) for row in found.to_pylist()] == [
         (place, words) for place, (_, words) in enumerate(FLAWS, start=3)
     ]
+    assert len(events) == 3
 
 
 def test_the_plain_reader_refuses_the_same_rows(tmp_path: Path) -> None:
@@ -166,11 +165,7 @@ def test_the_first_broken_row_is_named(spark: SparkSession, tmp_path: Path) -> N
     assert refusal(tmp_path, spark) == f"{file}, row 4: not an event: there is no kind 'sent'"
 
 
-@pytest.mark.parametrize("small_bytes", [1 << 20, 0], ids=["read here", "read by tasks"])
-def test_the_first_broken_line_is_named(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
-) -> None:
-    monkeypatch.setattr(rows_module, "_READ_HERE_BYTES", small_bytes)
+def test_the_first_broken_line_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "a.jsonl").write_bytes(encode_event(Event("r", 1, 0, "join")))
     file = tmp_path / "events" / "b.jsonl"

@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast import pipeline
-from ordercast.pipeline import rows as rows_module
-from ordercast.pipeline.reader import read_trace
+from ordercast.pipeline import engine
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
-from ordercast.trace.verdicts import Judgement, Verdict
+from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict
 
 from .builders import run, write
 from .cases import CASES
@@ -30,7 +29,7 @@ EVENTS = [row for case in CASES for row in case.run.events]
 def test_neither_format_nor_files_nor_the_order_of_rows_matter(
     spark: SparkSession, tmp_path: Path, judgement: Judgement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows_module, "_READ_HERE_BYTES", 0)  # as large files are read: by tasks
+    monkeypatch.setattr(engine, "_ITEM_ROWS_LEAST", 1)  # as a large trace is cut
     rows = EVENTS.copy()
     Random(7).shuffle(rows)
     # A directory's name may hold what means something to Spark's own file patterns.
@@ -64,11 +63,14 @@ def test_partitioning_does_not_matter(
     spark: SparkSession, tmp_path: Path, judgement: Judgement
 ) -> None:
     path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
-    log = read_trace(spark, path)
-    assert log.event_count == len(EVENTS)
-    assert set(log.events.columns) == set(msgspec.structs.asdict(EVENTS[0]))
-    table = pipeline.verify(spark, log.events.repartition(5, "number", "kind"), log.runs)
-    rows = [row.asDict(recursive=True) for row in table.collect()]
+    events = spark.read.parquet(str(path / "events")).repartition(5, "number", "kind")
+    manifests = [case.run.manifest for case in CASES]
+    runs = [(m.run, list(m.processes), len(m.processes), m.quiesced, m.complete) for m in manifests]
+    names = "run string, names array<string>, size int, quiesced boolean, complete boolean"
+    results = pipeline.verify(spark, events, spark.createDataFrame(runs, names))
+    rows = [row.asDict(recursive=True) for row in results.table("verdicts").collect()]
+    results.release()
+    rows.sort(key=lambda row: (row["run"], PROPERTIES.index(row["property"])))
     assert msgspec.convert(rows, tuple[Verdict, ...]) == judgement.verdicts
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations
 
 from ordercast.oracle.run import Id, Run
 
-__all__ = ["knots", "synchronous_chains", "total_chains"]
+__all__ = ["knots", "shortest_cycle", "succession", "synchronous_chains", "total_chains"]
 
 
 def total_chains(run: Run) -> list[list[Id]]:
@@ -33,22 +33,25 @@ def synchronous_chains(run: Run) -> list[list[Id]]:
     return chains
 
 
-def knots(chains: list[list[Id]]) -> list[list[Id]]:
-    """For each set of messages that all come before themselves, its shortest cycle."""
+def succession(chains: list[list[Id]]) -> dict[Id, set[Id]]:
+    """For each message, all that come after it in some chain."""
     after: dict[Id, set[Id]] = {message: set() for chain in chains for message in chain}
     for chain in chains:
-        for m, n in pairwise(chain):
-            after[m].add(n)
-    cycles = {message: _cycle(message, after) for message in sorted(after)}
+        for m, n in combinations(chain, 2):
+            if m != n:
+                after[m].add(n)
+    return after
+
+
+def knots(after: dict[Id, set[Id]]) -> int:
+    """How many sets of messages there are that all come before each other."""
     reach = {message: _reach(message, after) for message in after}
-    found: list[list[Id]] = []
-    settled: set[Id] = set()
-    for message in sorted(after):
-        if cycles[message] and message not in settled:
-            knot = sorted(other for other in reach[message] if message in reach[other])
-            settled.update(knot)
-            found.append(min((cycles[other] for other in knot), key=lambda c: (len(c), c)))
-    return found
+    together = {
+        frozenset(other for other in reach[message] if message in reach[other])
+        for message in after
+        if message in reach[message]
+    }
+    return len(together)
 
 
 def _reach(start: Id, after: dict[Id, set[Id]]) -> set[Id]:
@@ -62,21 +65,23 @@ def _reach(start: Id, after: dict[Id, set[Id]]) -> set[Id]:
     return seen
 
 
-def _cycle(start: Id, after: dict[Id, set[Id]]) -> list[Id]:
-    """The shortest way from a message back to itself; empty if there is none."""
-    came_from: dict[Id, Id] = {}
-    level = [start]
-    while level and start not in came_from:
-        following = []
-        for message in level:
-            for other in sorted(after[message]):
-                if other not in came_from:
-                    came_from[other] = message
-                    following.append(other)
-        level = following
-    if start not in came_from:
-        return []
-    way = [came_from[start]]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return way[::-1]
+def shortest_cycle(after: dict[Id, set[Id]]) -> list[Id]:
+    """The cycle with the fewest messages; of several, the one with the smallest names."""
+    length = 2
+    while True:
+        for start in sorted(after):
+            way = _way([start], length, after)
+            if way:
+                return way
+        length += 1
+
+
+def _way(so_far: list[Id], length: int, after: dict[Id, set[Id]]) -> list[Id]:
+    """The first way on, in the order of names, that closes the cycle at that length, or nothing."""
+    if len(so_far) == length:
+        return so_far if so_far[0] in after[so_far[-1]] else []
+    for message in sorted(after[so_far[-1]] - set(so_far)):
+        way = _way([*so_far, message], length, after)
+        if way:
+            return way
+    return []

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
-from ordercast.oracle.cycles import knots, synchronous_chains, total_chains
+from ordercast.oracle.cycles import (
+    knots,
+    shortest_cycle,
+    succession,
+    synchronous_chains,
+    total_chains,
+)
 from ordercast.oracle.run import Id, Run, text
 from ordercast.trace.directory import Trace
 from ordercast.trace.verdicts import PROPERTIES, Outcome, Verdict, Witness
@@ -164,18 +170,19 @@ def _precedence(
 
 
 def total_pairwise(run: Run) -> Finding:
-    """Facts are pairs of messages that at least two processes both delivered."""
-    facts, crossed = 0, []
+    """Facts are deliveries of messages that at least two processes delivered; violations are pairs
+    of messages."""
     messages = sorted({m for p in run.members for m in run.deliveries[p]})
+    by = {m: [p for p in run.members if run.first(p, m) is not None] for m in messages}
+    facts = sum(len(by[m]) for m in messages if len(by[m]) >= 2)
+    crossed = []
     for m, n in combinations(messages, 2):
         orders = {
-            p: run.delivered_before(p, m, run.first(p, n) or 0)
-            for p in run.members
-            if run.first(p, m) is not None and run.first(p, n) is not None
+            p: run.delivered_before(p, m, run.first(p, n) or 0) for p in by[m] if p in by[n]
         }
-        facts += len(orders) >= 2
-        if len(set(orders.values())) == 2:
-            crossed.append((m, n, max(p for p in orders if orders[p] != orders[min(orders)])))
+        against = [p for p in orders if orders[p] != orders[min(orders)]]
+        if against:
+            crossed.append((m, n, min(against)))
     if not crossed:
         return "holds", facts, 0, None
     m, n, p = min(crossed)
@@ -216,21 +223,28 @@ def total_gap_free(run: Run) -> Finding:
 
 
 def total_acyclic(run: Run) -> Finding:
-    return _acyclic(total_chains(run))
+    return _acyclic(run, total_chains(run))
 
 
 def synchronous(run: Run) -> Finding:
-    return _acyclic(synchronous_chains(run))
+    return _acyclic(run, synchronous_chains(run))
 
 
-def _acyclic(chains: list[list[Id]]) -> Finding:
+def _acyclic(run: Run, chains: list[list[Id]]) -> Finding:
+    """Facts are neighbours in a chain; violations are knots."""
     edges = sum(max(len(chain) - 1, 0) for chain in chains)
-    found = knots(chains)
-    if not found:
+    after = succession(chains)
+    found = knots(after)
+    if found == 0:
         return "holds", edges, 0, None
-    messages = tuple(map(text, found[0]))
+    cycle = shortest_cycle(after)
+    m, n = cycle[:2]
+    shows = next(
+        p for p, chain in zip(run.members, chains, strict=True) if n in succession([chain]).get(m, ())
+    )
+    messages = tuple(map(text, cycle))
     sentence = f"{', '.join(messages)}: each before the next, and the last before the first"
-    return "violated", edges, len(found), Witness(found[0][0][0], messages, sentence)
+    return "violated", edges, found, Witness(shows, messages, sentence)
 
 
 _JUDGES: dict[str, Callable[[Run], Finding]] = {

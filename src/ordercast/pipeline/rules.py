@@ -1,149 +1,171 @@
-"""What a Parquet trace must be: its columns' types, and the rules for each row.
+"""What a row of a trace must be, for whole tables at once.
 
-The rules are those of `trace.event`, as columns, so that Spark can hold millions of rows to them.
+The rules are those of `trace.event`, on Arrow and numpy, so that millions of rows can be held to
+them. Whatever keeps them comes out in the types of `trace.parquet.arrow_schema`.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.trace.event import MESSAGE_KINDS, REQUIRED, Kind
+from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["COLUMNS", "Columns", "columns_of", "flaw", "typed"]
+__all__ = ["COLUMNS", "check_schema", "flaws", "typed"]
 
-COLUMNS = {
-    "run": "string",
-    "process": "int",
-    "position": "bigint",
-    "kind": "string",
-    "origin": "int",
-    "number": "bigint",
-    "destinations": "array<int>",
-    "time_us": "bigint",
-    "bytes": "int",
-    "control_bytes": "int",
-}
-Columns = tuple[tuple[str, str], ...]
-"""Names, with the types that a file gives them, in Spark's words."""
-
-_INTEGERS = {
-    "int8": "tinyint",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "uint8": "smallint",
-    "uint16": "int",
-    "uint32": "bigint",
-    "uint64": "decimal(20,0)",
-}
-_KINDS = get_args(Kind)
+COLUMNS = ("run", "process", "position", "kind", "origin", "number", "destinations")
+"""What of a trace the judge looks at."""
+_WORDS = pa.dictionary(pa.int32(), pa.string())
 _NEVER_NULL = ("run", "process", "position", "kind")
-_LIMITS = {"int": 2**31 - 1, "bigint": 2**63 - 1}
+_RANGES = {
+    "process": (0, 2**31 - 1),
+    "position": (0, 2**63 - 1),
+    "origin": (0, 2**31 - 1),
+    "number": (1, 2**63 - 1),
+    "destinations": (0, 2**31 - 1),
+}
 
 
-def columns_of(file: Path) -> Columns:
-    """The trace's columns that a Parquet file has, after a look at their types in its footer."""
-    try:
-        schema = pq.read_schema(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TraceError(f"{file}: not a readable Parquet file: {error}") from None
+def check_schema(schema: pa.Schema, where: str) -> None:
+    """Raises a `TraceError` if a column is missing or of a type that no value could mend."""
     for name in REQUIRED:
         if name not in schema.names:
-            raise TraceError(f"{file}: the column {name!r} is missing")
-    present = []
-    for name, wanted in COLUMNS.items():
-        found = schema.field(name).type if name in schema.names else pa.null()
-        if pa.types.is_null(found) and name not in _NEVER_NULL:
+            raise TraceError(f"{where}: the column {name!r} is missing")
+    for field in arrow_schema():
+        found = schema.field(field.name).type if field.name in schema.names else pa.null()
+        if pa.types.is_null(found) and field.name not in _NEVER_NULL:
             continue
-        kind = _spark_type(found)
-        if kind is None or _family(kind) != _family(wanted):
+        if _family(found) != _family(field.type):
             raise TraceError(
-                f"{file}: the column {name!r} is of type {found}, not {_family(wanted)}"
+                f"{where}: the column {field.name!r} is of type {found}, not {_family(field.type)}"
             )
-        present.append((name, kind))
-    return tuple(present)
 
 
-def _spark_type(found: pa.DataType) -> str | None:
-    """What Spark calls a type that a trace can have; of integers any width will do, because a
-    value that is too large is its row's flaw, not the column's."""
-    if pa.types.is_dictionary(found):
-        return _spark_type(found.value_type)
-    if pa.types.is_list(found) or pa.types.is_large_list(found):
-        element = _spark_type(found.value_type)
-        return None if element is None else f"array<{element}>"
-    if pa.types.is_string(found) or pa.types.is_large_string(found):
-        return "string"
-    return _INTEGERS.get(str(found))
+def _family(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return "a list of integers" if pa.types.is_integer(kind.value_type) else "another list"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "a string"
+    return "an integer" if pa.types.is_integer(kind) else "something else"
 
 
-def _family(kind: str) -> str:
-    if kind.startswith("array<"):
-        return "a list of integers" if _family(kind[6:-1]) == "an integer" else "another list"
-    return "a string" if kind == "string" else "an integer"
+def typed(table: pa.Table) -> pa.Table:
+    """`COLUMNS`, each in its own type, run and kind as dictionaries. What does not fit its type
+    means nothing afterwards, so look for `flaws` first."""
+    schema = arrow_schema()
+    columns = []
+    for name in COLUMNS:
+        kind = _WORDS if name in ("run", "kind") else schema.field(name).type
+        if name not in table.column_names or pa.types.is_null(table.column(name).type):
+            columns.append(pa.chunked_array([pa.nulls(len(table), kind)]))
+        else:
+            columns.append(_cast(table.column(name), kind))
+    return pa.table(dict(zip(COLUMNS, columns, strict=True))).unify_dictionaries()
 
 
-def typed(columns: Columns) -> list[Column]:
-    """Every column of the trace, in its own type; null where the file has no such column."""
-    present = dict(columns)
-
-    def one(name: str, kind: str) -> Column:
-        if name not in present:
-            return F.lit(None).cast(kind).alias(name)
-        if present[name] == kind:
-            return F.col(name)
-        # A value that does not fit becomes null, not an error: `flaw` will tell of it.
-        return F.col(name).try_cast(kind).alias(name)
-
-    return [one(name, kind) for name, kind in COLUMNS.items()]
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    if kind != _WORDS:
+        return column.cast(kind, safe=False)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    return column.cast(_WORDS)
 
 
-def flaw(columns: Columns) -> Column:
-    """What is wrong with a row as it was read, or null. out: flaw"""
-    present = dict(columns)
-    kind = F.col("kind")
-    origin, number = (
-        F.col(name) if name in present else F.lit(None) for name in ("origin", "number")
+def flaws(table: pa.Table) -> list[tuple[int, str]]:
+    """The rows that break a rule, in order, and what is wrong with each: its first flaw."""
+    found: dict[int, str] = {}
+    for broken, words in _rules(table):
+        for row in np.flatnonzero(broken).tolist():
+            if row not in found:
+                found[row] = words if isinstance(words, str) else words(row)
+    return sorted(found.items())
+
+
+def _rules(table: pa.Table) -> Iterator[tuple[Bools, Any]]:
+    """Each rule that some row breaks: which rows do, and the words for one."""
+
+    def value(name: str, row: int) -> Any:
+        return table.column(name)[row].as_py()
+
+    for name in _NEVER_NULL:
+        if table.column(name).null_count:
+            yield _numpy(table.column(name).is_null()), f"not an event: {name} is null"
+    for name, (least, most) in _RANGES.items():
+        if name in table.column_names and not pa.types.is_null(table.column(name).type):
+            outside = _outside(table.column(name), least, most)
+            if outside is not None:
+                yield outside, f"not an event: {name} must be from {least} to {most}"
+    kind = _codes(table.column("kind"))
+    yield kind < 0, lambda row: f"not an event: there is no kind {value('kind', row)!r}"
+    message = (kind >= 0) & (kind < len(MESSAGE_KINDS))
+    have_origin, have_number = (_numpy(table.column(n).is_valid()) for n in ("origin", "number"))
+    yield (
+        message & ~(have_origin & have_number),
+        lambda row: f"a {value('kind', row)!r} row needs both origin and number",
     )
-    is_message = kind.isin(*MESSAGE_KINDS)
-    needs = F.concat(F.lit("a '"), kind, F.lit("' row needs both origin and number"))
-    forged = F.concat(
-        F.lit("process "),
-        F.col("process"),
-        F.lit(" cannot send a message whose origin is "),
-        origin,
-    )
-    none = F.concat(
-        F.lit("a '"), kind, F.lit("' row has no message, so origin and number must be null")
-    )
-    return F.coalesce(
-        *(
-            F.when(F.col(name).isNull(), F.lit(f"not an event: {name} is null"))
-            for name in _NEVER_NULL
+    sent = np.flatnonzero(kind == 0)
+    if len(sent):
+        origin, process = (
+            pc.fill_null(table.column(n), 0).to_numpy() for n in ("origin", "process")
+        )
+        forged = np.zeros(len(table), np.bool_)
+        forged[sent] = origin[sent] != process[sent]
+        yield (
+            forged,
+            lambda row: (
+                f"process {value('process', row)} cannot send a message whose origin is "
+                f"{value('origin', row)}"
+            ),
+        )
+    yield (
+        (kind >= len(MESSAGE_KINDS)) & (have_origin | have_number),
+        lambda row: (
+            f"a {value('kind', row)!r} row has no message, so origin and number must be null"
         ),
-        *(_flaw_of_range(name) for name in present if name not in ("run", "kind")),
-        F.when(
-            ~kind.isin(*_KINDS),
-            F.concat(F.lit("not an event: there is no kind '"), kind, F.lit("'")),
-        ),
-        F.when(is_message & (origin.isNull() | number.isNull()), needs),
-        F.when((kind == "send") & (origin != F.col("process")), forged),
-        F.when(~is_message & (origin.isNotNull() | number.isNotNull()), none),
-    ).alias("flaw")
+    )
 
 
-def _flaw_of_range(name: str) -> Column:
-    least = 1 if name == "number" else 0
-    most = _LIMITS.get(COLUMNS[name], _LIMITS["int"])
-    words = F.lit(f"not an event: {name} must be from {least} to {most}")
-    value = F.col(name)
-    if name != "destinations":
-        return F.when(~value.between(least, most), words)
-    return F.when(F.exists(value, lambda one: one.isNull() | ~one.between(least, most)), words)
+def _codes(column: pa.ChunkedArray) -> Any:
+    """The kinds by number: messages first, -1 for what is none (a null is 0)."""
+    order = [*MESSAGE_KINDS, *(word for word in get_args(Kind) if word not in MESSAGE_KINDS)]
+    codes = [np.empty(0, np.int8)]
+    for chunk in column.chunks:
+        words = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        table = [order.index(w) if w in order else -1 for w in words.dictionary.to_pylist()]
+        indices = pc.fill_null(words.indices, len(table)).to_numpy()
+        codes.append(np.array([*table, 0], np.int8)[indices])
+    return np.concatenate(codes)
+
+
+def _outside(column: pa.ChunkedArray, least: int, most: int) -> Bools | None:
+    """Which rows have a value out of range; None if none has."""
+    lists = not pa.types.is_integer(column.type)
+    values = pa.chunked_array([chunk.flatten() for chunk in column.chunks]) if lists else column
+    ends = pc.min_max(values)
+    within = ends["min"].as_py() is None or (
+        ends["min"].as_py() >= least and ends["max"].as_py() <= most
+    )
+    if within and not (lists and values.null_count):
+        return None
+    if not lists:
+        return _numpy(pc.fill_null(pc.or_(pc.less(column, least), pc.greater(column, most)), False))
+    bad = [
+        row is not None and any(one is None or not least <= one <= most for one in row)
+        for row in column.to_pylist()
+    ]
+    return np.array(bad)
+
+
+def _numpy(column: pa.ChunkedArray) -> Bools:
+    return np.asarray(column.to_numpy(), np.bool_)

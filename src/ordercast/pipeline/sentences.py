@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["JUDGED", "Seen", "sentence"]
+__all__ = ["Seen", "cycle_sentence", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A witness, and what of its run the sentence must mention."""
+    """A witness, and what of its run the sentence must mention.
+
+    Of an order, the messages are origin:number and then other:later; `by` is who had them so."""
 
     names: Sequence[str]
     unknown: bool
@@ -24,6 +26,7 @@ class Seen:
     link: str | None = None
     missing: bool | None = None
     earlier: int | None = None
+    by: int | None = None
 
     @property
     def message(self) -> str:
@@ -37,7 +40,7 @@ class Seen:
 
     def name(self, process: int | None) -> str:
         assert process is not None
-        return self.names[process] if process < len(self.names) else f"p{process}"
+        return _name(self.names, process)
 
     @property
     def excuse(self) -> str:
@@ -45,6 +48,10 @@ class Seen:
         if not self.unknown:
             return ""
         return ", and the run has not come to rest" if self.complete else ", and the log has holes"
+
+
+def _name(names: Sequence[str], process: int) -> str:
+    return names[process] if process < len(names) else f"p{process}"
 
 
 def sentence(name: str, seen: Seen) -> str:
@@ -93,6 +100,31 @@ def _order(seen: Seen) -> str:
     return f"{before}, but {who} delivered {how}{seen.excuse}"
 
 
+def _pairwise(seen: Seen) -> str:
+    m, n = seen.messages if seen.link == "first" else seen.messages[::-1]
+    one, who = seen.name(seen.by), seen.name(seen.process)
+    return f"{one} delivered {m} before {n}, but {who} delivered {n} before {m}"
+
+
+def _gap(seen: Seen) -> str:
+    m, n = seen.messages
+    ahead, who = seen.name(seen.by), seen.name(seen.process)
+    how = f"{n} and never {m}" if seen.missing else f"{n} before {m}"
+    return f"{ahead} delivered {m} before {n}, but {who} delivered {how}{seen.excuse}"
+
+
+def cycle_sentence(
+    name: str, names: Sequence[str], messages: Sequence[str], members: Sequence[int]
+) -> str:
+    """`members` says for each message who has it before the next one."""
+    did = "had" if name == "synchronous" else "delivered"
+    parts = [
+        f"{_name(names, member)} {did} {m} before {n}"
+        for member, m, n in zip(members, messages, [*messages[1:], messages[0]], strict=True)
+    ]
+    return "no one order fits: " + ", ".join(parts)
+
+
 _SENTENCES: dict[str, Callable[[Seen], str]] = {
     "no_duplication": _duplication,
     "no_creation": _creation,
@@ -101,7 +133,6 @@ _SENTENCES: dict[str, Callable[[Seen], str]] = {
     "uniform_agreement": _agreement,
     "fifo": _order,
     "causal": _order,
+    "total_pairwise": _pairwise,
+    "total_gap_free": _gap,
 }
-
-JUDGED = tuple(_SENTENCES)
-"""The properties that the pipeline judges, in the order of `trace.verdicts.PROPERTIES`."""

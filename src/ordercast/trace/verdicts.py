@@ -82,6 +82,8 @@ class Judgement(Struct, frozen=True):
     verdicts: tuple[Verdict, ...]
     promises: dict[str, tuple[str, ...]]
     """For each run, the properties that it must have for the trace to pass."""
+    skipped: tuple[str, ...] = ()
+    """Where rows were left out, and why: the verdicts cover the rest."""
 
     @property
     def order_held(self) -> str:

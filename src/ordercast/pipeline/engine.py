@@ -1,0 +1,332 @@
+"""The judgement as Spark jobs. Everything that a task gives back is a row (part, payload): the name
+of a result table, and some rows of it as Arrow bytes; so one pass over the trace fills them all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, judge_rows
+from ordercast.pipeline.rows import FLAWS, load
+from ordercast.pipeline.rules import COLUMNS, flaws, typed
+from ordercast.pipeline.shipping import in_tasks
+from ordercast.pipeline.source import Item, Source, items
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.verdicts import PROPERTIES
+
+__all__ = ["Options", "Results", "judge_frame", "judge_source"]
+
+ITEM_ROWS_MOST = 1 << 21
+"""Rows in one task's memory, as far as runs allow."""
+_ITEM_ROWS_LEAST = 1 << 16
+_BLOB_ROWS = 1 << 16
+_TABLES = {"verdicts": VERDICTS, "violations": VIOLATIONS, "flaws": FLAWS, "runs": SEEN}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    properties: Collection[str] = PROPERTIES
+    quiesced: bool = False
+    """Runs without a manifest had come to rest."""
+    skip: bool = False
+    """Rows that cannot be used are left out."""
+    torn: bool = False
+    """Any run may have holes, whatever its manifest says."""
+
+
+class Results:
+    """What the tasks gave back. `release` it when done."""
+
+    def __init__(self, parts: DataFrame) -> None:
+        self._parts = parts.persist()
+
+    def release(self) -> None:
+        self._parts.unpersist()
+
+    def table(self, part: str) -> DataFrame:
+        """One of the result tables as a DataFrame: verdicts, violations, flaws, runs."""
+        schema = _TABLES[part]
+
+        def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for payload in batch.column("payload"):
+                    yield from _unpack(payload.as_py()).cast(schema).to_batches()
+
+        return (
+            self._parts.where(F.col("part") == part)
+            .select("payload")
+            .mapInArrow(unpacked, _spark_schema(schema))
+        )
+
+    def collect(self, part: str) -> pa.Table:
+        """The same, here: for what a person will read."""
+        rows = self._parts.where(F.col("part") == part).select("payload").collect()
+        tables = [_unpack(row["payload"]) for row in rows]
+        return pa.concat_tables([_TABLES[part].empty_table(), *tables])
+
+
+def judge_source(spark: SparkSession, source: Source, options: Options) -> Results:
+    """A trace on disk."""
+    source = source.at(in_tasks(spark, source.files))
+    cores = spark.sparkContext.defaultParallelism
+    each = min(max(source.rows // (4 * cores), _ITEM_ROWS_LEAST), ITEM_ROWS_MOST)
+    work = items(source, each)
+    if work is None:
+        parts = _judge_packed(_packed_source(spark, source, each), options, -(-source.rows // each))
+    else:
+        parts = _judge_items(spark, work, options)
+    lost = [{"file": file, "flaw": words} for file, words in source.unreadable]
+    if lost:
+        payload = _pack(pa.Table.from_pylist(lost, FLAWS))
+        parts = parts.union(spark.createDataFrame([("flaws", bytearray(payload))], _PARTS))
+    return Results(parts)
+
+
+def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results:
+    """Events and runs as DataFrames: `trace.parquet.arrow_schema`, and `judging.RUNS`."""
+    buckets = max(
+        events.rdd.getNumPartitions(), events.sparkSession.sparkContext.defaultParallelism
+    )
+    names = [name for name in COLUMNS if name in events.columns]
+
+    def pack_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            bad = flaws(table)
+            sound = np.ones(len(table), np.bool_)
+            sound[[row for row, _ in bad]] = False
+            told = [{"flaw": words, "run": table["run"][row].as_py()} for row, words in bad]
+            yield from _in_buckets("events", typed(table.filter(pa.array(sound))), buckets)
+            yield from _in_buckets("flaws", pa.Table.from_pylist(told, FLAWS), buckets)
+
+    def pack_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).select(RUNS.names).cast(RUNS)
+            yield from _in_buckets("runs", table, buckets)
+
+    packed = events.select(*names).mapInArrow(pack_events, _BUCKETS)
+    return Results(
+        _judge_packed(packed.union(runs.mapInArrow(pack_runs, _BUCKETS)), options, buckets)
+    )
+
+
+_PARTS = "part string, payload binary"
+_BUCKETS = "bucket int, part string, payload binary"
+
+
+def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> DataFrame:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                item = work[index]
+                events, bad = load(item.pieces)
+                events = _between(events, item.low, item.high)
+                yield from _judged(events, _described(item.runs), bad, options)
+
+    return spark.range(len(work), numPartitions=len(work)).mapInArrow(run, _PARTS)
+
+
+def _between(events: pa.Table, low: str, high: str | None) -> pa.Table:
+    """The rows of an item's own runs: row groups at its ends may hold others as well."""
+    if not low and high is None:
+        return events
+    run = events.column("run").unify_dictionaries()
+    if not run.num_chunks:
+        return events
+    names = run.chunk(0).dictionary.to_pylist()
+    mine = np.array([name >= low and (high is None or name < high) for name in names])
+    if mine.all():
+        return events
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in run.chunks])
+    return events.filter(pa.array(mine[codes]))
+
+
+def _packed_source(spark: SparkSession, source: Source, each: int) -> DataFrame:
+    buckets = max(-(-source.rows // each), 1)
+    pieces = (*source.lines, *(group.piece for group in source.groups))
+    described = _described(source.manifests.values())
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                if index == len(pieces):
+                    yield from _in_buckets("runs", described, buckets)
+                    continue
+                events, bad = load([pieces[index]])
+                yield from _in_buckets("events", events, buckets)
+                yield from _in_buckets("flaws", bad, buckets)
+
+    size = len(pieces) + 1
+    return spark.range(size, numPartitions=size).mapInArrow(run, _BUCKETS)
+
+
+def _judge_packed(packed: DataFrame, options: Options, buckets: int) -> DataFrame:
+    """in: bucket, part (events, runs, flaws), payload; all of a run is in one bucket"""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: dict[int, dict[str, list[pa.Table]]] = {}
+        for batch in batches:
+            columns = (batch.column(name) for name in ("bucket", "part", "payload"))
+            for bucket, part, payload in zip(*columns, strict=True):
+                mine = found.setdefault(bucket.as_py(), {"events": [], "runs": [], "flaws": []})
+                mine[part.as_py()].append(_unpack(payload.as_py()))
+        while found:
+            _, mine = found.popitem()
+            nothing = typed(pa.table({name: pa.nulls(0) for name in COLUMNS}))
+            yield from _judged(
+                pa.concat_tables([nothing, *mine["events"]]).unify_dictionaries(),
+                pa.concat_tables([RUNS.empty_table(), *mine["runs"]]),
+                pa.concat_tables([FLAWS.empty_table(), *mine["flaws"]]),
+                options,
+            )
+
+    return packed.repartition(max(buckets, 1), "bucket").mapInArrow(run, _PARTS)
+
+
+def _in_buckets(part: str, table: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The table's rows by bucket, in blobs of moderate size."""
+    if not len(table):
+        return
+    run = table.column("run")
+    words = run if pa.types.is_dictionary(run.type) else run.dictionary_encode()
+    for chunk, start in _chunks(words.unify_dictionaries()):
+        names = chunk.dictionary.to_pylist()
+        bucket_of = np.array([_bucket(name, buckets) for name in names] + [0], np.int32)
+        codes = pc.fill_null(chunk.indices, len(names)).to_numpy()
+        mine = bucket_of[codes]
+        order = np.argsort(mine, kind="stable")
+        rows = table.slice(start, len(chunk)).take(pa.array(order))
+        edges = [0, *(np.flatnonzero(np.diff(mine[order])) + 1).tolist(), len(order)]
+        for begin, end in pairwise(edges):
+            for at in range(begin, end, _BLOB_ROWS):
+                blob = _pack(_compact(rows.slice(at, min(_BLOB_ROWS, end - at))))
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "bucket": pa.array([mine[order[at]]], pa.int32()),
+                        "part": pa.array([part]),
+                        "payload": pa.array([blob], pa.binary()),
+                    }
+                )
+
+
+def _compact(table: pa.Table) -> pa.Table:
+    """Without the names of all the runs that are in other slices."""
+    if not pa.types.is_dictionary(table.schema.field("run").type):
+        return table
+    names = table.column("run").cast(pa.string()).dictionary_encode()
+    return table.set_column(table.schema.get_field_index("run"), "run", names)
+
+
+def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[pa.DictionaryArray, int]]:
+    start = 0
+    for chunk in column.chunks:
+        yield chunk, start
+        start += len(chunk)
+
+
+def _bucket(run: str | None, buckets: int) -> int:
+    return zlib.crc32((run or "").encode()) % buckets
+
+
+def _judged(
+    events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """Everything there is to say about some runs. `described` may name runs without events."""
+    bad = _once(bad)
+    if len(bad):
+        yield _part("flaws", bad)
+        if not options.skip:
+            return
+    runs = _with_holes(_with_bare(described, events, options), bad, torn=options.torn)
+    judged = judge_rows(events, runs, options.properties, skip=options.skip)
+    for name, table in (
+        ("flaws", judged.flaws),
+        ("verdicts", judged.verdicts),
+        ("violations", judged.violations),
+        ("runs", judged.seen),
+    ):
+        if len(table):
+            yield _part(name, table)
+
+
+def _described(manifests: Iterable[Manifest]) -> pa.Table:
+    rows = [
+        {
+            "run": manifest.run,
+            "names": manifest.processes,
+            "size": len(manifest.processes),
+            "quiesced": manifest.quiesced,
+            "complete": manifest.complete,
+        }
+        for manifest in manifests
+    ]
+    return pa.Table.from_pylist(rows, RUNS)
+
+
+def _with_bare(described: pa.Table, events: pa.Table, options: Options) -> pa.Table:
+    """And the runs that nobody wrote a manifest for."""
+    seen = pc.unique(events.column("run")).to_pylist() if len(events) else []
+    known = set(described.column("run").to_pylist())
+    bare = [
+        {"run": run, "names": [], "quiesced": options.quiesced, "complete": True}
+        for run in seen
+        if run not in known
+    ]
+    return pa.concat_tables([described, pa.Table.from_pylist(bare, RUNS)])
+
+
+def _with_holes(runs: pa.Table, bad: pa.Table, *, torn: bool) -> pa.Table:
+    """A row that was left out is a hole in its run's log."""
+    if not len(bad) and not torn:
+        return runs
+    named = set(bad.column("run").to_pylist())
+    complete = [
+        row["complete"] and not torn and row["run"] not in named for row in runs.to_pylist()
+    ]
+    return runs.set_column(runs.schema.get_field_index("complete"), "complete", pa.array(complete))
+
+
+def _once(bad: pa.Table) -> pa.Table:
+    """Row groups at the ends of items are read twice, and so are their flaws; see `Results`."""
+    return bad.group_by(FLAWS.names).aggregate([]).select(FLAWS.names)
+
+
+def _part(name: str, table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {"part": pa.array([name]), "payload": pa.array([_pack(table)], pa.binary())}
+    )
+
+
+def _pack(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpack(payload: bytes) -> pa.Table:
+    with pa.ipc.open_stream(payload) as stream:
+        return stream.read_all()
+
+
+def _spark_schema(schema: pa.Schema) -> str:
+    names = {"string": "string", "int64": "bigint", "int32": "int", "bool": "boolean"}
+
+    def one(kind: pa.DataType) -> str:
+        if pa.types.is_list(kind):
+            return f"array<{one(kind.value_type)}>"
+        if pa.types.is_struct(kind):
+            return f"struct<{', '.join(f'{f.name}: {one(f.type)}' for f in kind)}>"
+        return names[str(kind)]
+
+    return ", ".join(f"{field.name} {one(field.type)}" for field in schema)

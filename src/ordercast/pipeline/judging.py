@@ -1,0 +1,323 @@
+"""From the rows of whole runs to their verdicts, in one process: what a Spark task calls.
+
+Arrow in, Arrow out; the checks are in `kernels`, the words in `sentences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.arrays import Rows, rows_of
+from ordercast.pipeline.kernels import findings as f
+from ordercast.pipeline.kernels.contradictions import (
+    NUMBER_TWICE,
+    POSITION_TWICE,
+    UNKNOWN_PROCESS,
+    contradictions,
+)
+from ordercast.pipeline.kernels.index import DELIVER, SEND
+from ordercast.pipeline.kernels.kernel import Bools, Ints
+from ordercast.pipeline.kernels.run import PATIENCE, judge_runs
+from ordercast.pipeline.rows import FLAWS
+from ordercast.pipeline.sentences import Seen, cycle_sentence, sentence
+from ordercast.trace.verdicts import PROPERTIES
+
+__all__ = [
+    "COMPILE_ROWS",
+    "RUNS",
+    "SEEN",
+    "VERDICTS",
+    "VIOLATIONS",
+    "Judged",
+    "judge_rows",
+    "judge_table",
+]
+
+RUNS = pa.schema(
+    {
+        "run": pa.string(),
+        "names": pa.list_(pa.string()),
+        "size": pa.int32(),
+        "quiesced": pa.bool_(),
+        "complete": pa.bool_(),
+    }
+)
+"""What must be known of a run beside its events. `size`: how many members the manifest names;
+null without one, and then the members are those seen."""
+
+VERDICTS = pa.schema(
+    {
+        "run": pa.string(),
+        "property": pa.string(),
+        "verdict": pa.string(),
+        "checked": pa.int64(),
+        "violations": pa.int64(),
+        "witness": pa.struct(
+            {
+                "process": pa.int32(),
+                "messages": pa.list_(pa.string()),
+                "sentence": pa.string(),
+            }
+        ),
+    }
+)
+VIOLATIONS = pa.schema(
+    {
+        "run": pa.string(),
+        "property": pa.string(),
+        "process": pa.int32(),
+        "position": pa.int64(),
+        "origin": pa.int32(),
+        "number": pa.int64(),
+    }
+)
+"""`position` is null where something was not done at all."""
+
+SEEN = pa.schema(
+    {
+        "run": pa.string(),
+        "names": pa.list_(pa.string()),
+        "quiesced": pa.bool_(),
+        "complete": pa.bool_(),
+        "events": pa.int64(),
+        "messages": pa.int64(),
+        "deliveries": pa.int64(),
+    }
+)
+"""What was judged, run by run."""
+
+COMPILE_ROWS = 20_000
+"""From here on compiled kernels pay, even if they must be compiled first."""
+
+_LINKS = {f.SENT: "sent", f.DELIVERED: "delivered", f.INDIRECT: "indirect"}
+_PLACES = {f.FIRST: "first", f.SECOND: "second"}
+_CYCLES = (f.TOTAL_ACYCLIC, f.SYNCHRONOUS)
+_CELLS_MOST = 1 << 32
+"""Messages × members of one run that one task can hold in memory, at nine bytes each."""
+
+
+class Judged(NamedTuple):
+    verdicts: pa.Table
+    violations: pa.Table
+    flaws: pa.Table
+    """`rows.FLAWS`: rows that contradict others."""
+    seen: pa.Table
+    """`SEEN`"""
+
+
+def judge_table(
+    events: pa.Table, runs: pa.Table, properties: Collection[str] = PROPERTIES
+) -> pa.Table:
+    """The verdicts (`VERDICTS`) on whole runs, by run and then property.
+
+    in: events, at least `COLUMNS`, sorted by run, process and position; runs: `RUNS`
+    """
+    return judge_rows(events, runs, properties).verdicts
+
+
+def judge_rows(
+    events: pa.Table,
+    runs: pa.Table,
+    properties: Collection[str] = PROPERTIES,
+    *,
+    skip: bool = False,
+) -> Judged:
+    """The verdicts, the violations one by one as far as they are listed, and what was seen.
+
+    Rows that contradict others are told of in `flaws`; with `skip` the rest is judged all the
+    same, as a log that has holes there, and without it nothing is.
+    """
+    runs = runs.sort_by("run")
+    names = runs.column("run").to_pylist()
+    rows = rows_of(events, names)
+    size = pc.fill_null(runs.column("size"), -1).to_numpy().astype(np.int64)
+    complete = _bools(runs.column("complete")).copy()
+    compiled = len(rows.process) >= COMPILE_ROWS
+    check = contradictions.compiled if compiled else contradictions.plain
+    wrong = check(
+        rows.run_start, size, rows.process, rows.position, rows.kind, rows.number,
+        rows.everyone, rows.dest_start, rows.dest,
+    )  # fmt: skip
+    flaws = FLAWS.empty_table()
+    if wrong.any():
+        flaws = _contradictions(rows, names, size, wrong)
+        if not skip:
+            return Judged(
+                VERDICTS.empty_table(), VIOLATIONS.empty_table(), flaws, SEEN.empty_table()
+            )
+        complete[np.searchsorted(rows.run_start, np.flatnonzero(wrong), side="right") - 1] = False
+        rows = rows.without(wrong != 0)
+    _refuse_giants(rows, size, names)
+    asked = np.array([name in properties for name in PROPERTIES])
+    judge = judge_runs.compiled if compiled else judge_runs.plain
+    counts, witnesses, hits, cycles, exact = judge(
+        rows.run_start, size, _bools(runs.column("quiesced")), complete,
+        rows.process, rows.kind, rows.origin, rows.number,
+        rows.everyone, rows.dest_start, rows.dest, asked, PATIENCE,
+    )  # fmt: skip
+    told = _witnesses(rows, runs.column("names"), complete, counts, witnesses, cycles, exact)
+    wanted = np.flatnonzero(asked)
+    in_order = [told.get((r, p)) for r in range(len(names)) for p in wanted.tolist()]
+    return Judged(
+        verdicts=_verdicts(runs.column("run"), counts[:, wanted], in_order, wanted),
+        violations=_violations(rows, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
+        flaws=flaws,
+        seen=_seen_runs(rows, runs, complete),
+    )
+
+
+def _bools(column: pa.ChunkedArray) -> Bools:
+    return np.asarray(column.to_numpy(), np.bool_)
+
+
+def _contradictions(rows: Rows, names: list[str], size: Ints, wrong: Ints) -> pa.Table:
+    told = []
+    for row in np.flatnonzero(wrong).tolist():
+        r = int(np.searchsorted(rows.run_start, row, side="right")) - 1
+        process, members = rows.process[row], int(size[r])
+        named = f"but its manifest names {members} process{'es' * (members != 1)}"
+        if wrong[row] == POSITION_TWICE:
+            words = f"two events of process {process} at position {rows.position[row]}"
+        elif wrong[row] == NUMBER_TWICE:
+            words = f"two send rows for {process}:{rows.number[row]}"
+        elif wrong[row] == UNKNOWN_PROCESS:
+            words = f"events of process {process}, {named}"
+        else:
+            farthest = rows.dest[rows.dest_start[row] : rows.dest_start[row + 1]].max()
+            words = f"a message of process {process} for process {farthest}, {named}"
+        told.append({"flaw": f"run {names[r]!r} has {words}", "run": names[r]})
+    return pa.Table.from_pylist(told, FLAWS)
+
+
+def _refuse_giants(rows: Rows, size: Ints, names: list[str]) -> None:
+    """One sentence instead of a worker that runs out of memory."""
+    sends = np.add.reduceat(
+        np.append(rows.kind == SEND, False), rows.run_start[:-1], dtype=np.int64
+    )
+    for r in np.flatnonzero(sends * np.maximum(size, 1) > _CELLS_MOST).tolist():
+        raise TraceError(
+            f"run {names[r]!r} has {sends[r]} messages among {size[r]} members: "
+            "more than one task can hold; judge a part of it"
+        )
+
+
+def _seen_runs(rows: Rows, runs: pa.Table, complete: Bools) -> pa.Table:
+    before = [np.concatenate(([0], np.cumsum(rows.kind == kind))) for kind in (SEND, DELIVER)]
+    sends, deliveries = (np.diff(count[rows.run_start]) for count in before)
+    columns = [
+        runs.column("run"),
+        runs.column("names"),
+        runs.column("quiesced"),
+        pa.array(complete),
+        pa.array(np.diff(rows.run_start)),
+        pa.array(sends),
+        pa.array(deliveries),
+    ]
+    return pa.Table.from_arrays(columns, schema=SEEN)
+
+
+def _witnesses(
+    rows: Rows,
+    names: pa.ChunkedArray,
+    complete: Bools,
+    counts: Ints,
+    witnesses: Ints,
+    cycles: Ints,
+    exact: Bools,
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """For each run and property that has one, its witness."""
+    told: dict[tuple[int, int], dict[str, Any]] = {}
+
+    @cache
+    def names_of(r: int) -> list[str]:
+        return names[r].as_py() or []
+
+    for r, p in np.argwhere(witnesses[:, :, f.PROCESS] >= 0).tolist():
+        fields = witnesses[r, p].tolist()
+        seen = _seen(
+            rows, fields, p, names_of(r), counts[r, p].tolist(), complete=bool(complete[r])
+        )
+        words = sentence(PROPERTIES[p], seen)
+        if p == f.TOTAL_PAIRWISE and not exact[r]:
+            words += " (there are more such pairs than were counted)"
+        told[r, p] = {"process": seen.process, "messages": seen.messages, "sentence": words}
+    for (r, p), steps in _by_cycle(cycles):
+        messages = [f"{rows.origin[row]}:{rows.number[row]}" for row, _ in steps]
+        shown = [member for _, member in steps]
+        words = cycle_sentence(PROPERTIES[p], names_of(r), messages, shown)
+        told[r, p] = {"process": shown[0], "messages": messages, "sentence": words}
+    return told
+
+
+def _by_cycle(cycles: Ints) -> Iterator[tuple[tuple[int, int], list[tuple[int, int]]]]:
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for r, p, row, member in cycles.tolist():
+        found.setdefault((r, p), []).append((row, member))
+    yield from found.items()
+
+
+def _seen(
+    rows: Rows, fields: list[int], p: int, names: list[str], counts: list[int], *, complete: bool
+) -> Seen:
+    message, later = fields[f.MESSAGE], fields[f.LATER]
+    row, earlier = fields[f.ROW], fields[f.EARLIER]
+    other: int | None = fields[f.OTHER] if fields[f.OTHER] >= 0 else None
+    links = _PLACES if p == f.TOTAL_PAIRWISE else _LINKS
+    return Seen(
+        names=names,
+        unknown=counts[f.VIOLATIONS] == 0,
+        complete=complete,
+        process=fields[f.PROCESS],
+        origin=int(rows.origin[message]),
+        number=int(rows.number[message]),
+        position=int(rows.position[row]) if row >= 0 else None,
+        other=int(rows.origin[later]) if later >= 0 else other,
+        later=int(rows.number[later]) if later >= 0 else None,
+        link=links.get(fields[f.LINK]),
+        missing=fields[f.MISSING] == 1,
+        earlier=int(rows.position[earlier]) if earlier >= 0 else None,
+        by=other,
+    )
+
+
+def _verdicts(
+    runs: pa.ChunkedArray, counts: Ints, told: list[dict[str, Any] | None], wanted: Ints
+) -> pa.Table:
+    size = len(counts) * len(wanted)
+    run = runs.take(pa.array(np.repeat(np.arange(len(counts)), len(wanted))))
+    which = pa.array(np.tile(np.arange(len(wanted)), len(counts)))
+    property_names = pa.array([PROPERTIES[p] for p in wanted]).take(which)
+    flat = counts.reshape(size, 3)
+    outcome = np.where(flat[:, f.VIOLATIONS] > 0, 1, np.where(flat[:, f.DOUBTS] > 0, 2, 0))
+    verdict = pa.array(["holds", "violated", "unknown"]).take(pa.array(outcome))
+    columns = [
+        run,
+        property_names,
+        verdict,
+        pa.array(flat[:, f.CHECKED]),
+        pa.array(flat[:, f.VIOLATIONS]),
+        pa.array(told, VERDICTS.field("witness").type),
+    ]
+    return pa.Table.from_arrays(columns, schema=VERDICTS)
+
+
+def _violations(rows: Rows, runs: pa.ChunkedArray, hits: Ints) -> pa.Table:
+    """in: run, property, process, row of the deed or -1, a row that tells of the message"""
+    deed, about = hits[:, 3], hits[:, 4]
+    positions = rows.position[np.maximum(deed, 0)] if len(hits) else deed
+    columns = [
+        runs.take(pa.array(hits[:, 0])),
+        pa.array(PROPERTIES).take(pa.array(hits[:, 1])),
+        pa.array(hits[:, 2].astype(np.int32)),
+        pa.array(positions, mask=deed < 0),
+        pa.array(rows.origin[about]),
+        pa.array(rows.number[about]),
+    ]
+    return pa.Table.from_arrays(columns, schema=VIOLATIONS)

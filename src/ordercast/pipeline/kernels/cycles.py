@@ -1,0 +1,331 @@
+"""Orders that every process could agree on: the union of all processes' chains has no cycle.
+
+A chain lists the messages that one process met, in its order: for total order what it delivered;
+for synchronous order also what it sent, and then a message may be there twice, at its send and at
+its delivery. A message is one point in all of them.
+
+    first, last  (message × member) its ranks in each member's chain, or NEVER
+    m before n   in some chain, first[m] < last[n]
+    knot         a largest set of messages that all come before each other
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
+from ordercast.pipeline.kernels.sorting import by_name
+
+__all__ = ["chain_of", "edges", "entangled", "is_before", "knots", "shortest_cycle"]
+
+
+@kernel
+def chain_of(
+    kind: Ints, message: Ints, starts: Ints, delivered: Ints, with_sends: bool
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """All members' chains one after the other, where each begins, and each message's ranks."""
+    members = len(starts) - 1
+    first = np.full(delivered.shape, NEVER, np.int32)
+    last = np.full(delivered.shape, NEVER, np.int32)
+    entries = np.empty(len(kind), np.int32)
+    begin = np.zeros(members + 1, np.int64)
+    size = 0
+    for p in range(members):
+        begin[p] = size
+        for row in range(starts[p], starts[p + 1]):
+            m = message[row]
+            if kind[row] == DELIVER:
+                if delivered[m, p] != row:
+                    continue
+            elif kind[row] != SEND or not with_sends:
+                continue
+            if size > begin[p] and entries[size - 1] == m:
+                continue
+            rank = size - begin[p]
+            if first[m, p] == NEVER:
+                first[m, p] = rank
+            last[m, p] = rank
+            entries[size] = m
+            size += 1
+    begin[members] = size
+    return entries[:size], begin, first, last
+
+
+@kernel
+def edges(begin: Ints) -> int:
+    total = 0
+    for p in range(len(begin) - 1):
+        total += max(begin[p + 1] - begin[p] - 1, 0)
+    return total
+
+
+@kernel
+def entangled(entries: Ints, begin: Ints, first: Ints, last: Ints, marked: Bools) -> int:
+    """Marks each message that comes both before and after one other; returns how many do."""
+    members = len(begin) - 1
+    latest = np.empty(members, np.int64)
+    many = 0
+    for p in range(members):
+        latest[:] = -1
+        for i in range(begin[p], begin[p + 1]):
+            n = entries[i]
+            found = False
+            for q in range(members):
+                if latest[q] > first[n, q]:
+                    found = True
+                if last[n, q] != NEVER:
+                    latest[q] = max(latest[q], last[n, q])
+            if found and not marked[n]:
+                marked[n] = True
+                many += 1
+    return many
+
+
+@kernel
+def _reference(entries: Ints, begin: Ints, first: Ints) -> int:
+    """A member whose chain has every message, or -1."""
+    members, total = len(begin) - 1, 0
+    present = np.zeros(members, np.int64)
+    for m in range(first.shape[0]):
+        somewhere = False
+        for p in range(members):
+            if first[m, p] != NEVER:
+                somewhere = True
+                present[p] += 1
+        if somewhere:
+            total += 1
+    for p in range(members):
+        if present[p] == total:
+            return p
+    return -1
+
+
+@kernel
+def knots(entries: Ints, begin: Ints, first: Ints, last: Ints, tangled: int) -> tuple[int, Ints]:
+    """How many knots there are, and for each message the number of its knot (0: in none).
+
+    `tangled` is what `entangled` found.
+    """
+    knot = np.zeros(first.shape[0], np.int32)
+    reference = _reference(entries, begin, first)
+    if reference >= 0:
+        if tangled == 0:
+            return 0, knot
+        return _knots_along(entries, begin, first, last, reference, knot), knot
+    return _components(entries, begin, first.shape[0], knot), knot
+
+
+@kernel
+def _knots_along(
+    entries: Ints, begin: Ints, first: Ints, last: Ints, reference: int, knot: Ints
+) -> int:
+    """Where one chain has all messages, any two are comparable, so that the knots lie along that
+    chain one after the other: a knot ends where what has been met so far is, for every member,
+    exactly the beginning of its own chain."""
+    members = len(begin) - 1
+    highest = np.full(members, -1, np.int64)
+    met = np.zeros(members, np.int64)
+    found, since = 0, begin[reference]
+    distinct = 0
+    for i in range(begin[reference], begin[reference + 1]):
+        m = entries[i]
+        if first[m, reference] == i - begin[reference]:
+            distinct += 1
+            for p in range(members):
+                if last[m, p] != NEVER:
+                    highest[p] = max(highest[p], last[m, p])
+                    met[p] += 2 if last[m, p] != first[m, p] else 1
+        closed = True
+        for p in range(members):
+            if highest[p] + 1 != met[p]:
+                closed = False
+                break
+        if closed and highest[reference] == i - begin[reference]:
+            if distinct > 1:
+                found += 1
+                for j in range(since, i + 1):
+                    knot[entries[j]] = found
+            since = i + 1
+            distinct = 0
+    return found
+
+
+@kernel
+def _components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
+    """Strongly connected components, by Tarjan, without recursion."""
+    start = np.zeros(messages + 1, np.int64)
+    for p in range(len(begin) - 1):
+        for i in range(begin[p], begin[p + 1] - 1):
+            start[entries[i] + 1] += 1
+    for m in range(messages):
+        start[m + 1] += start[m]
+    after = np.empty(start[messages], np.int32)
+    fill = start[:messages].copy()
+    for p in range(len(begin) - 1):
+        for i in range(begin[p], begin[p + 1] - 1):
+            after[fill[entries[i]]] = entries[i + 1]
+            fill[entries[i]] += 1
+    low = np.zeros(messages, np.int32)  # 0: not visited yet
+    step = start[:messages].copy()
+    path = np.empty(messages, np.int32)
+    open_ = np.empty(messages, np.int32)
+    inside = np.zeros(messages, np.bool_)
+    index = np.zeros(messages, np.int32)
+    clock, found = 0, 0
+    for root in range(messages):
+        if index[root] != 0:
+            continue
+        depth, height = 1, 1
+        path[0] = root
+        open_[0] = root
+        clock += 1
+        index[root] = clock
+        low[root] = clock
+        inside[root] = True
+        while depth > 0:
+            m = path[depth - 1]
+            if step[m] < start[m + 1]:
+                n = after[step[m]]
+                step[m] += 1
+                if index[n] == 0:
+                    clock += 1
+                    index[n] = clock
+                    low[n] = clock
+                    inside[n] = True
+                    path[depth] = n
+                    open_[height] = n
+                    depth += 1
+                    height += 1
+                elif inside[n]:
+                    low[m] = min(low[m], index[n])
+                continue
+            depth -= 1
+            if depth > 0:
+                low[path[depth - 1]] = min(low[path[depth - 1]], low[m])
+            if low[m] == index[m]:
+                large = open_[height - 1] != m
+                if large:
+                    found += 1
+                while True:
+                    height -= 1
+                    n = open_[height]
+                    inside[n] = False
+                    if large:
+                        knot[n] = found
+                    if n == m:
+                        break
+    return found
+
+
+@kernel
+def is_before(first: Ints, last: Ints, m: int, n: int) -> int:
+    """The first member in whose chain m comes before n, or -1."""
+    for p in range(first.shape[1]):
+        if last[n, p] != NEVER and first[m, p] < last[n, p]:
+            return p
+    return -1
+
+
+@kernel
+def shortest_cycle(
+    entries: Ints,
+    begin: Ints,
+    first: Ints,
+    last: Ints,
+    origins: Ints,
+    numbers: Ints,
+    tangled: Bools,
+    knot: Ints,
+    most: int,
+) -> Ints:
+    """The cycle with the fewest messages, each before the next and the last before the first; of
+    several, the one with the smallest names. After `most` steps, the best so far."""
+    pairwise = False
+    for m in range(len(tangled)):
+        pairwise = pairwise or tangled[m]
+    size = 0
+    chosen = np.empty(len(tangled), np.int64)
+    for m in range(len(tangled)):
+        if tangled[m] or (knot[m] > 0 and not pairwise):
+            chosen[size] = m
+            size += 1
+    chosen = by_name(origins, numbers, chosen[:size])
+    if pairwise:
+        m = chosen[0]
+        for i in range(1, len(chosen)):
+            n = chosen[i]
+            if is_before(first, last, m, n) >= 0 and is_before(first, last, n, m) >= 0:
+                return np.array([m, n])
+    total = first.shape[0]
+    best = np.empty(0, np.int64)
+    steps = 0
+    distance = np.empty(total, np.int32)
+    nearest = np.empty(total, np.int32)
+    for i in range(len(chosen)):
+        start = chosen[i]
+        length, looked = _distances(entries, begin, first, last, knot, start, distance)
+        steps += looked
+        if len(best) == 0 or length < len(best):
+            best = np.empty(length, np.int64)
+            best[0] = start
+            nearest[:] = distance
+        if len(best) == 3 or steps > most:
+            break
+    for k in range(1, len(best)):
+        for i in range(len(chosen)):
+            n = chosen[i]
+            left = len(best) - k
+            if nearest[n] == left and is_before(first, last, best[k - 1], n) >= 0:
+                best[k] = n
+                break
+    return best
+
+
+@kernel
+def _distances(
+    entries: Ints, begin: Ints, first: Ints, last: Ints, knot: Ints, start: int, distance: Ints
+) -> tuple[int, int]:
+    """For each message of the start's knot, in how few steps it leads to the start; the length of
+    the shortest way round; and how much was looked at for that.
+
+    Whatever is before a message in a chain leads to it in one step, so that what has been reached
+    is always a beginning of each chain: only how far it goes must be kept.
+    """
+    members = len(begin) - 1
+    lowest = np.full(members, NEVER, np.int64)
+    for m in range(len(knot)):
+        distance[m] = 0
+        if knot[m] == knot[start]:
+            for p in range(members):
+                if first[m, p] < lowest[p]:
+                    lowest[p] = first[m, p]
+    reached = lowest.copy()  # ranks below these are done
+    upto = lowest.copy()
+    for p in range(members):
+        if last[start, p] != NEVER:
+            upto[p] = last[start, p]
+    level, looked = 0, len(knot)
+    while True:
+        level += 1
+        further = upto.copy()
+        fresh = False
+        for p in range(members):
+            for rank in range(reached[p], upto[p]):
+                looked += 1
+                m = entries[begin[p] + rank]
+                if knot[m] != knot[start] or (distance[m] != 0 and m != start):
+                    continue
+                if m == start:
+                    if level > 1:
+                        return level, looked
+                    continue
+                fresh = True
+                distance[m] = level
+                for q in range(members):
+                    if last[m, q] != NEVER and last[m, q] > further[q]:
+                        further[q] = last[m, q]
+            reached[p] = max(reached[p], upto[p])
+        upto = further
+        if not fresh:
+            return len(knot) + 1, looked

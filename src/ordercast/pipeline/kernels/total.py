@@ -1,0 +1,233 @@
+"""Total order, seen from pairs: gaps, and pairs that two processes delivered in opposite orders.
+
+One sweep finds who is concerned. Along the deliveries of p, keep for each q the latest row at q
+of what p has delivered so far; if q delivered n before that, q lacks something that p had.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.pipeline.kernels.findings import FIRST, SECOND, TOTAL_PAIRWISE, note
+from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER
+from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
+from ordercast.pipeline.kernels.order import GAP, GAP_DOUBT, lacks
+from ordercast.pipeline.kernels.sorting import smaller
+
+__all__ = ["crossings", "gap_witness", "mark_total", "pair_witness", "shared"]
+
+
+@kernel
+def mark_total(
+    kind: Ints,
+    message: Ints,
+    starts: Ints,
+    first: Ints,
+    marks: Ints,
+    known: int,
+    complete: bool,
+    crossed: Bools,
+) -> int:
+    """Sets GAP and GAP_DOUBT, and `crossed` for each message that is in a crossed pair.
+
+    Returns how many messages are crossed.
+    """
+    members = len(starts) - 1
+    latest = np.empty(members, np.int64)  # of all that was delivered
+    owed = np.empty(members, np.int64)  # of what was addressed to q and delivered there
+    lost = np.empty(members, np.bool_)  # something was addressed to q and never delivered there
+    many = 0
+    for p in range(members):
+        latest[:] = -1
+        owed[:] = -1
+        lost[:] = False
+        any_lost = False
+        for row in range(starts[p], starts[p + 1]):
+            n = message[row]
+            if kind[row] != DELIVER or first[n, p] != row:
+                continue
+            behind = any_lost
+            for q in range(members):
+                if latest[q] > first[n, q]:
+                    behind = True
+            if behind:
+                for q in range(members):
+                    at = first[n, q]
+                    if at == NEVER:
+                        continue
+                    if latest[q] > at and not crossed[n]:
+                        crossed[n] = True
+                        many += 1
+                    if owed[q] > at or (lost[q] and complete):
+                        marks[n, q] |= GAP
+                    elif lost[q]:
+                        marks[n, q] |= GAP_DOUBT
+            for q in range(members):
+                at = first[n, q]
+                if at != NEVER:
+                    latest[q] = max(latest[q], at)
+                if n < known and marks[n, q] & ADDRESSED:
+                    if at == NEVER:
+                        lost[q] = True
+                        any_lost = True
+                    else:
+                        owed[q] = max(owed[q], at)
+    return many
+
+
+@kernel
+def shared(first: Ints) -> int:
+    """How many deliveries are of messages that some other process delivered as well."""
+    total = 0
+    for m in range(first.shape[0]):
+        count = 0
+        for p in range(first.shape[1]):
+            if first[m, p] != NEVER:
+                count += 1
+        if count >= 2:
+            total += count
+    return total
+
+
+@kernel
+def _cross(first: Ints, m: int, n: int) -> bool:
+    """Do two processes deliver these in opposite orders?"""
+    earlier, later = False, False
+    for p in range(first.shape[1]):
+        a, b = first[m, p], first[n, p]
+        if a == NEVER or b == NEVER:
+            continue
+        if a < b:
+            earlier = True
+        else:
+            later = True
+    return earlier and later
+
+
+@kernel
+def crossings(
+    kind: Ints, message: Ints, starts: Ints, first: Ints, crossed: Bools, most: int
+) -> tuple[int, bool]:
+    """How many pairs are crossed, each counted at the first process that delivered both.
+
+    Only what is crossed at all is looked at, and from each message back only as far as something
+    can still cross it. Where everything crosses everything, that is quadratic: after looking at
+    `most` pairs it stops, and says that it did.
+    """
+    members = len(starts) - 1
+    pairs, looked = 0, 0
+    for a in range(members):
+        size = 0
+        for row in range(starts[a], starts[a + 1]):
+            if kind[row] == DELIVER and crossed[message[row]] and first[message[row], a] == row:
+                size += 1
+        mine = np.empty(size, np.int64)
+        rows = np.empty((size, members), np.int32)
+        highest = np.empty((size, members), np.int32)  # of this one and all before it
+        size = 0
+        for row in range(starts[a], starts[a + 1]):
+            m = message[row]
+            if kind[row] == DELIVER and crossed[m] and first[m, a] == row:
+                mine[size] = m
+                for q in range(members):
+                    at = first[m, q]
+                    rows[size, q] = at
+                    highest[size, q] = -1 if at == NEVER else at
+                    if size > 0:
+                        highest[size, q] = max(highest[size, q], highest[size - 1, q])
+                size += 1
+        if _counted_before(a, rows):
+            continue
+        for j in range(size):
+            i = j - 1
+            while i >= 0:
+                near = False
+                for q in range(members):
+                    if rows[j, q] != NEVER and highest[i, q] > rows[j, q]:
+                        near = True
+                        break
+                if not near:
+                    break
+                looked += 1
+                for q in range(members):
+                    if rows[i, q] != NEVER and rows[i, q] > rows[j, q]:
+                        new = True
+                        for b in range(a):
+                            if rows[i, b] != NEVER and rows[j, b] != NEVER:
+                                new = False
+                                break
+                        if new:
+                            pairs += 1
+                        break
+                i -= 1
+            if looked > most:
+                return pairs, False
+    return pairs, True
+
+
+@kernel
+def _counted_before(a: int, rows: Ints) -> bool:
+    """Has one earlier process delivered all of these?"""
+    for b in range(a):
+        everything = True
+        for i in range(len(rows)):
+            if rows[i, b] == NEVER:
+                everything = False
+                break
+        if everything:
+            return True
+    return False
+
+
+@kernel
+def pair_witness(origins: Ints, numbers: Ints, first: Ints, crossed: Bools, witness: Ints) -> None:
+    """The crossed pair with the smallest names."""
+    m = -1
+    for other in range(len(crossed)):
+        if crossed[other] and (m < 0 or smaller(origins, numbers, other, m)):
+            m = other
+    n = -1
+    for other in range(len(crossed)):
+        if (
+            crossed[other]
+            and (n < 0 or smaller(origins, numbers, other, n))
+            and _cross(first, m, other)
+        ):
+            n = other
+    one = -1
+    for p in range(first.shape[1]):
+        if first[m, p] == NEVER or first[n, p] == NEVER:
+            continue
+        if one < 0:
+            one = p
+        elif (first[m, p] < first[n, p]) != (first[m, one] < first[n, one]):
+            # As far as `one` is concerned, m comes first or second.
+            which = FIRST if first[m, one] < first[n, one] else SECOND
+            note(witness[TOTAL_PAIRWISE], 0, p, first[n, p], m, n, one, which, 0, -1)
+            return
+
+
+@kernel
+def gap_witness(
+    origins: Ints,
+    numbers: Ints,
+    first: Ints,
+    marks: Ints,
+    known: int,
+    complete: bool,
+    seen: Ints,
+) -> None:
+    """Of what was lacking, the message with the smallest name, and who had it in time."""
+    q, row, n, grade = seen[0], seen[1], seen[3], seen[8]
+    best, ahead = -1, -1
+    for m in range(known):
+        if m == n or not marks[m, q] & ADDRESSED or not lacks(first[m, q], row, grade, complete):
+            continue
+        if best >= 0 and smaller(origins, numbers, best, m):
+            continue
+        for p in range(first.shape[1]):
+            if first[n, p] != NEVER and first[m, p] < first[n, p]:
+                best, ahead = m, p
+                break
+    missing = 1 if first[best, q] == NEVER else 0
+    note(seen, grade, q, row, best, n, ahead, 0, missing, -1)

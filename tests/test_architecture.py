@@ -23,7 +23,8 @@ ROOMS = {
     "oracle": {"trace"},
     "pipeline": {"trace"},
     "report": {"trace"},
-    "cli": {"protocols", "trace", "simulator", "runtime", "oracle", "pipeline", "report"},
+    "sweep": {"protocols", "trace", "simulator", "pipeline"},
+    "cli": {"protocols", "trace", "simulator", "runtime", "oracle", "pipeline", "report", "sweep"},
 }
 PURE = {
     *("__future__", "abc", "bisect", "collections", "collections.abc", "dataclasses", "enum"),

@@ -8,12 +8,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.pipeline.kernels.index import CRASH, DELIVER, OTHER, RECOVER, SEND
+from ordercast.pipeline.kernels.index import (
+    CRASH,
+    DELIVER,
+    OTHER,
+    RECEIVE,
+    RECOVER,
+    SEND,
+    UNHEARD_OF,
+)
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "ints_of", "kinds_of", "rows_of"]
 
-_KINDS = {"send": SEND, "deliver": DELIVER, "crash": CRASH, "recover": RECOVER}
+_KINDS = {
+    "send": SEND,
+    "deliver": DELIVER,
+    "crash": CRASH,
+    "recover": RECOVER,
+    "receive": RECEIVE,
+    "join": OTHER,
+    "leave": OTHER,
+}
 
 
 class Rows(NamedTuple):
@@ -58,8 +74,8 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
     # The dictionary may know runs that none of the rows belong to.
     ranks = np.array([rank_of.get(name, -1) for name in run.dictionary.to_pylist()] or [0])
     run_rank = ranks[run.indices.to_numpy()]
-    process = _ints(events.column("process"), np.int32)
-    position = _ints(events.column("position"), np.int64)
+    process = ints_of(events.column("process"), np.int32)
+    position = ints_of(events.column("position"), np.int64)
     order: Any = slice(None)
     lists = events.column("destinations").combine_chunks()
     if not _sorted(run_rank, process, position):
@@ -69,19 +85,25 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
         lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
     everyone = np.asarray(lists.is_null())
     lengths = np.where(everyone, 0, pc.fill_null(lists.value_lengths(), 0).to_numpy())
-    kinds = _words(events.column("kind"))
-    code = np.array([_KINDS.get(w, OTHER) for w in kinds.dictionary.to_pylist()] or [0], np.int8)
     return Rows(
         run_start=np.searchsorted(run_rank[order], np.arange(len(runs) + 1)),
         process=process[order],
         position=position[order],
-        kind=code[kinds.indices.to_numpy()][order],
-        origin=_ints(events.column("origin"), np.int32)[order],
-        number=_ints(events.column("number"), np.int64)[order],
+        kind=kinds_of(events.column("kind"))[order],
+        origin=ints_of(events.column("origin"), np.int32)[order],
+        number=ints_of(events.column("number"), np.int64)[order],
         everyone=everyone,
         dest_start=np.concatenate(([0], np.cumsum(lengths))),
         dest=lists.flatten().to_numpy().astype(np.int32, copy=False),
     )
+
+
+def kinds_of(column: pa.ChunkedArray) -> Ints:
+    kinds = _words(column)
+    known = [_KINDS.get(word, UNHEARD_OF) for word in kinds.dictionary.to_pylist()]
+    codes = np.array([*known, UNHEARD_OF], np.int8)
+    found: Ints = codes[pc.fill_null(kinds.indices, len(known)).to_numpy()]
+    return found
 
 
 def _words(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -105,6 +127,6 @@ def _sorted(run: Ints, process: Ints, position: Ints) -> bool:
     return bool(fine.all())
 
 
-def _ints(column: pa.ChunkedArray, dtype: Any) -> Ints:
+def ints_of(column: pa.ChunkedArray, dtype: Any) -> Ints:
     values: Ints = pc.fill_null(column, -1).to_numpy()
     return values.astype(dtype, copy=False)

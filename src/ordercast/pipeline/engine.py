@@ -5,21 +5,35 @@ of a result table, and some rows of it as Arrow bytes; so one pass over the trac
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, judge_rows
+from ordercast.pipeline.conclude import conclude
+from ordercast.pipeline.huge import (
+    WINDOWED,
+    Found,
+    Segment,
+    Tally,
+    Unhealthy,
+    judge_window,
+    scan_pieces,
+    windows,
+)
+from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged, judge_rows
 from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
 from ordercast.pipeline.shipping import in_tasks
-from ordercast.pipeline.source import Item, Source, items
+from ordercast.pipeline.source import Item, Source, huge_runs, items
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -29,6 +43,9 @@ ITEM_ROWS_MOST = 1 << 21
 """Rows in one task's memory, as far as runs allow."""
 _ITEM_ROWS_LEAST = 1 << 16
 _BLOB_ROWS = 1 << 16
+HUGE_ROWS = 1 << 22
+"""From here on a run is split."""
+_GROUPS_AT_ONCE = 8
 _TABLES = {"verdicts": VERDICTS, "violations": VIOLATIONS, "flaws": FLAWS, "runs": SEEN}
 
 
@@ -77,18 +94,91 @@ class Results:
 def judge_source(spark: SparkSession, source: Source, options: Options) -> Results:
     """A trace on disk."""
     source = source.at(in_tasks(spark, source.files))
+    frames: list[DataFrame] = []
+    ready: list[tuple[str, pa.Table]] = []
+    for run in () if options.skip else huge_runs(source, HUGE_ROWS):
+        source, alone = source.split(run)
+        try:
+            ready += _tables(_judge_huge(spark, run, alone, options))
+        except Unhealthy:
+            pieces = tuple(group.piece for group in alone.groups)
+            whole = Item(pieces, runs=tuple(alone.manifests.values()))
+            frames.append(_judge_items(spark, [whole], options))
+    ready += [("flaws", pa.Table.from_pylist([lost], FLAWS)) for lost in _lost(source)]
+    if source.rows or source.manifests or not (frames or ready):
+        frames.append(_judge_rest(spark, source, options))
+    if ready:
+        rows = [(name, bytearray(_pack(table))) for name, table in ready]
+        frames.append(spark.createDataFrame(rows, _PARTS))
+    return Results(reduce(DataFrame.union, frames))
+
+
+def _lost(source: Source) -> list[dict[str, str]]:
+    return [{"file": file, "flaw": words} for file, words in source.unreadable]
+
+
+def _judge_rest(spark: SparkSession, source: Source, options: Options) -> DataFrame:
+    """Runs that fit into a task, many at a time."""
     cores = spark.sparkContext.defaultParallelism
     each = min(max(source.rows // (4 * cores), _ITEM_ROWS_LEAST), ITEM_ROWS_MOST)
     work = items(source, each)
-    if work is None:
-        parts = _judge_packed(_packed_source(spark, source, each), options, -(-source.rows // each))
-    else:
-        parts = _judge_items(spark, work, options)
-    lost = [{"file": file, "flaw": words} for file, words in source.unreadable]
-    if lost:
-        payload = _pack(pa.Table.from_pylist(lost, FLAWS))
-        parts = parts.union(spark.createDataFrame([("flaws", bytearray(payload))], _PARTS))
-    return Results(parts)
+    if work is not None:
+        return _judge_items(spark, work, options)
+    return _judge_packed(_packed_source(spark, source, each), options, -(-source.rows // each))
+
+
+def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options) -> Judged:
+    """Raises `Unhealthy` if the run does not lend itself to being split."""
+    manifest = source.manifests.get(run)
+    members = len(manifest.processes) if manifest else 1 + source.greatest("process")
+    described = manifest or Manifest(run, (), quiesced=options.quiesced)
+    if not described.complete or options.torn:
+        raise Unhealthy
+    pieces = [group.piece for group in source.groups]
+    cuts = range(0, len(pieces), _GROUPS_AT_ONCE)
+
+    def look(index: int) -> list[Segment]:
+        return list(scan_pieces(pieces[index : index + _GROUPS_AT_ONCE], members))
+
+    segments = [one for part in _each(spark, cuts, look, list[Segment]) for one in part]
+    tally = Tally.of(segments, members)
+    if manifest is None and not all(log.segments for log in tally.logs):
+        raise Unhealthy  # a process that is not there is no member
+    found: list[Found] = []
+    if any(name in options.properties for name in WINDOWED):
+        parts = list(windows(tally, 2 * spark.sparkContext.defaultParallelism))
+
+        def judge(index: int) -> Found:
+            return judge_window(parts[index], options.properties)
+
+        found = _each(spark, range(len(parts)), judge, Found)
+    return conclude(described, tally, found, options.properties, source.rows)
+
+
+T = TypeVar("T")
+
+
+def _each(
+    spark: SparkSession, indices: range, function: Callable[[int], T], kind: type[T]
+) -> list[T]:
+    """The function's results, each from a task of its own. They are few and small."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                try:
+                    answer, part = msgspec.json.encode(function(index)), "found"
+                except Unhealthy:
+                    answer, part = b"", "unhealthy"
+                yield pa.RecordBatch.from_pydict(
+                    {"part": [part], "payload": [answer]}, _ARROW_PARTS
+                )
+
+    ids = spark.range(indices.start, indices.stop, indices.step, max(len(indices), 1))
+    rows = ids.mapInArrow(run, _PARTS).collect()
+    if any(row["part"] == "unhealthy" for row in rows):
+        raise Unhealthy
+    return [msgspec.json.decode(row["payload"], type=kind) for row in rows]
 
 
 def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results:
@@ -120,6 +210,7 @@ def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results
 
 
 _PARTS = "part string, payload binary"
+_ARROW_PARTS = pa.schema({"part": pa.string(), "payload": pa.binary()})
 _BUCKETS = "bucket int, part string, payload binary"
 
 
@@ -247,15 +338,14 @@ def _judged(
         if not options.skip:
             return
     runs = _with_holes(_with_bare(described, events, options), bad, torn=options.torn)
-    judged = judge_rows(events, runs, options.properties, skip=options.skip)
-    for name, table in (
-        ("flaws", judged.flaws),
-        ("verdicts", judged.verdicts),
-        ("violations", judged.violations),
-        ("runs", judged.seen),
-    ):
-        if len(table):
-            yield _part(name, table)
+    for name, table in _tables(judge_rows(events, runs, options.properties, skip=options.skip)):
+        yield _part(name, table)
+
+
+def _tables(judged: Judged) -> list[tuple[str, pa.Table]]:
+    tables = (judged.flaws, judged.verdicts, judged.violations, judged.seen)
+    names = ("flaws", "verdicts", "violations", "runs")
+    return [(name, table) for name, table in zip(names, tables, strict=True) if len(table)]
 
 
 def _described(manifests: Iterable[Manifest]) -> pa.Table:
@@ -301,9 +391,7 @@ def _once(bad: pa.Table) -> pa.Table:
 
 
 def _part(name: str, table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        {"part": pa.array([name]), "payload": pa.array([_pack(table)], pa.binary())}
-    )
+    return pa.RecordBatch.from_pydict({"part": [name], "payload": [_pack(table)]}, _ARROW_PARTS)
 
 
 def _pack(table: pa.Table) -> bytes:

@@ -64,7 +64,8 @@ def ship_package(context: SparkContext, directory: Path) -> None:
 def in_tasks(spark: SparkSession, files: Iterable[Path]) -> dict[Path, str]:
     """For each file a token that may travel to a task, where `local_path` makes a path of it.
 
-    On a cluster every executor gets a copy of every file, once, before its next task.
+    On a cluster every executor gets a copy of every file, once, before its next task; and Spark
+    keeps one for the driver.
     """
     context = spark.sparkContext
     shared = context.getConf().get(SHARED, "false") == "true"
@@ -83,13 +84,13 @@ def local_path(token: str) -> Path:
 def _hand_out(context: SparkContext, file: Path) -> str:
     from pyspark import SparkFiles
 
-    # Spark tells files apart by their names alone, and takes one for unchanged if it has seen it.
+    # Spark tells files apart by their names alone, and never looks at one again.
     real, found = file.resolve(), file.stat()
     identity = f"{real}\n{found.st_mtime_ns}\n{found.st_size}"
     token = f"trace-{hashlib.sha256(identity.encode()).hexdigest()[:16]}{file.suffix}"
-    # The link lies where Spark would put a copy for the driver's own use, which so is not made.
-    link = Path(SparkFiles.getRootDirectory(), token)
+    link = Path(SparkFiles.getRootDirectory(), "originals", token)
     if not link.is_symlink():
+        link.parent.mkdir(exist_ok=True)
         link.symlink_to(real)
         context.addFile(link.as_uri())
     return token

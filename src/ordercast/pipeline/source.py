@@ -6,6 +6,7 @@ files' own statistics. Rows of many runs all mixed up cannot be cut so: they mus
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests
 from ordercast.trace.manifest import Manifest
 
-__all__ = ["Group", "Item", "Source", "inspect", "items"]
+__all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
 
 _LINE_BYTES = 120
 """About what an event takes as a JSON line: only to guess how many there are."""
@@ -36,8 +37,9 @@ class Group:
     bounds: Mapping[str, tuple[Any, Any]]
     """The least and the greatest value of a column, where they are known."""
 
-    def bound(self, name: str) -> tuple[Any, Any] | None:
-        return self.bounds.get(name)
+    @property
+    def runs(self) -> tuple[str, str] | None:
+        return self.bounds.get("run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,24 @@ class Source:
         """How many events there are, or about how many."""
         exact = sum(group.piece.rows for group in self.groups)
         return exact + sum(piece.rows for piece in self.lines)
+
+    def greatest(self, name: str) -> int:
+        """The greatest value of a column, as far as it is known."""
+        return max(
+            (group.bounds[name][1] for group in self.groups if name in group.bounds), default=0
+        )
+
+    def split(self, run: str) -> tuple[Source, Source]:
+        """Everything but one run, whose row groups hold nothing else; and that run."""
+        mine = {name: one for name, one in self.manifests.items() if name == run}
+        rest = {name: one for name, one in self.manifests.items() if name != run}
+        groups = [
+            tuple(g for g in self.groups if (g.runs == (run, run)) == is_it) for is_it in (0, 1)
+        ]
+        return (
+            replace(self, groups=groups[0], manifests=rest),
+            replace(self, groups=groups[1], manifests=mine, lines=(), unreadable=()),
+        )
 
     def at(self, tokens: Mapping[Path, str]) -> Source:
         """The same, for tasks that know the files by these names."""
@@ -150,8 +170,7 @@ def items(source: Source, rows_each: int) -> list[Item] | None:
     manifests = tuple(source.manifests[name] for name in sorted(source.manifests))
     if source.rows <= rows_each:
         return [Item(pieces, runs=manifests)]
-    spans = [group.bound("run") for group in source.groups]
-    if source.lines or None in spans:
+    if source.lines or not all(group.runs for group in source.groups):
         return None
     cuts = _cuts(source, rows_each)
     found = []
@@ -182,3 +201,20 @@ def _cuts(source: Source, rows_each: int) -> list[str]:
             cuts.append(high)
             rows = 0
     return cuts
+
+
+def huge_runs(source: Source, rows: int) -> list[str]:
+    """The runs with at least that many rows which share no row group with another run."""
+    if source.lines or not all(group.runs for group in source.groups):
+        return []
+    sizes: Counter[str] = Counter()
+    for group in source.groups:
+        low, high = group.bounds["run"]
+        if low == high:
+            sizes[low] += group.piece.rows
+    mixed = [group.bounds["run"] for group in source.groups if len(set(group.bounds["run"])) > 1]
+    return [
+        run
+        for run, size in sorted(sizes.items())
+        if size >= rows and not any(low <= run <= high for low, high in mixed)
+    ]

@@ -19,9 +19,11 @@ __all__ = [
     "NEVER",
     "NONE",
     "OTHER",
+    "RECEIVE",
     "RECOVER",
     "REPEATED",
     "SEND",
+    "UNHEARD_OF",
     "addresses",
     "bounds",
     "chains",
@@ -33,7 +35,7 @@ __all__ = [
     "strangers",
 ]
 
-SEND, DELIVER, CRASH, RECOVER, OTHER = 0, 1, 2, 3, 4
+SEND, DELIVER, CRASH, RECOVER, RECEIVE, OTHER, UNHEARD_OF = 0, 1, 2, 3, 4, 5, 6
 NEVER = 2**31 - 1
 """Instead of the row of a delivery: there is none."""
 NONE = -1

@@ -1,0 +1,123 @@
+"""Traces of any size that nobody had to simulate: causal broadcast among n processes.
+
+Time goes in steps. In each step every process sends a few messages, and then delivers all that were
+sent some steps ago (its lag: 0, 1, 2, 0, …), those of each origin in their order, and the origins
+mixed as chance has it. So what a message depends on was sent in earlier steps, and everyone has
+delivered those steps: causal order holds. In a `total` trace everyone mixes alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.parquet import LogWriter, arrow_schema
+
+SENT_PER_STEP = 4
+"""By each process."""
+_STEPS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True)
+class Shape:
+    processes: int
+    deliveries: int
+    """About how many rows of that kind."""
+    total: bool = False
+    seed: int = 7
+
+    @property
+    def steps(self) -> int:
+        return max(1, self.deliveries // (SENT_PER_STEP * self.processes**2))
+
+    @property
+    def name(self) -> str:
+        return f"{'total' if self.total else 'causal'}-n{self.processes}-{self.deliveries}"
+
+    @property
+    def events(self) -> int:
+        return self.steps * SENT_PER_STEP * self.processes * (1 + self.processes)
+
+
+@numba.njit(cache=True)
+def _log(me: int, processes: int, low: int, high: int, steps: int, seed: int, kind: Any, origin: Any,
+         number: Any, step_of: Any) -> int:  # fmt: skip
+    """Fills in this process's rows of the steps from low to high; returns how many."""
+    row = 0
+    lag = me % 3
+    labels = np.empty(SENT_PER_STEP * processes, np.int32)
+    sent = np.empty(processes, np.int64)
+    for step in range(low, high):
+        if step < steps:
+            for k in range(SENT_PER_STEP):
+                kind[row] = 0
+                origin[row] = me
+                number[row] = step * SENT_PER_STEP + k + 1
+                step_of[row] = step
+                row += 1
+        past = step - lag
+        if past < 0 or past >= steps:
+            continue
+        for i in range(len(labels)):
+            labels[i] = i % processes
+        np.random.seed((seed * 1_000_003 + past) % 2**32)
+        for i in range(len(labels) - 1, 0, -1):
+            j = np.random.randint(0, i + 1)
+            labels[i], labels[j] = labels[j], labels[i]
+        sent[:] = past * SENT_PER_STEP
+        for i in range(len(labels)):
+            sent[labels[i]] += 1
+            kind[row] = 1
+            origin[row] = labels[i]
+            number[row] = sent[labels[i]]
+            step_of[row] = step
+            row += 1
+    return row
+
+
+def generate(shape: Shape, directory: Path, *, run: str = "run") -> Path:
+    """Writes the trace in ordercast's own layout, unless it is there already."""
+    trace = directory / shape.name
+    if (trace / "manifest.jsonl").exists():
+        return trace
+    (trace / "events").mkdir(parents=True, exist_ok=True)
+    names = tuple(f"p{p}" for p in range(shape.processes))
+    for p in range(shape.processes):
+        with LogWriter(trace / "events" / f"{run}-{p:04}.parquet") as writer:
+            position = 0
+            for low in range(0, shape.steps + 3, _STEPS_AT_ONCE):
+                table = _rows(shape, run, p, low, min(low + _STEPS_AT_ONCE, shape.steps + 3), position)
+                position += len(table)
+                writer.write(table)
+    manifest = Manifest(run, names, quiesced=True, order="total" if shape.total else "causal")
+    (trace / "manifest.jsonl").write_bytes(manifest.to_json() + b"\n")
+    return trace
+
+
+def _rows(shape: Shape, run: str, p: int, low: int, high: int, position: int) -> pa.Table:
+    most = (high - low) * SENT_PER_STEP * (shape.processes + 1)
+    kind, origin = np.empty(most, np.int8), np.empty(most, np.int32)
+    number, step = np.empty(most, np.int64), np.empty(most, np.int64)
+    seed = shape.seed if shape.total else shape.seed + 1000 * (p + 1)
+    rows = _log(p, shape.processes, low, high, shape.steps, seed, kind, origin, number, step)
+    positions = np.arange(position, position + rows)
+    sends = kind[:rows] == 0
+    columns = [
+        pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([run])).cast(pa.string()),
+        pa.array(np.full(rows, p, np.int32)),
+        pa.array(positions),
+        pa.DictionaryArray.from_arrays(kind[:rows], pa.array(["send", "deliver"])).cast(pa.string()),
+        pa.array(origin[:rows]),
+        pa.array(number[:rows]),
+        pa.nulls(rows, pa.list_(pa.int32())),
+        pa.array(step[:rows] * 1000 + positions % 997),
+        pa.array(np.full(rows, 64, np.int32)),
+        pa.array(np.where(sends, 0, 4 * shape.processes).astype(np.int32)),
+    ]
+    return pa.Table.from_arrays(columns, schema=arrow_schema())

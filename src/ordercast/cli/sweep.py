@@ -1,0 +1,289 @@
+"""Simulate and judge thousands of runs as one Spark job: a row of costs per configuration.
+
+The exit code speaks of what the configurations promise: 0: it held in every run; 1: a promise was
+broken; 2: unknown, or unusable input. With --output a sweep that was stopped goes on where it
+was, and one with more seeds or configurations runs only those that are new.
+
+example:
+  ordercast sweep --ordering fifo,causal_vector --processes 3,5 --seeds 100 --output out
+  ordercast sweep --ordering all --dissemination all --faults "" --faults "crash:0@20ms, loss:5%"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ordercast.cli.console import Steps, steps
+from ordercast.cli.verify import add_spark_arguments
+from ordercast.errors import UsageError
+from ordercast.protocols import catalog
+from ordercast.simulator.faults import GRAMMAR
+from ordercast.sweep.configuration import Configuration, LeftOut, To, combine
+
+if TYPE_CHECKING:
+    from ordercast.sweep.block import Block, Results
+    from ordercast.sweep.tally import Row, Spread
+
+__all__ = ["act", "add_arguments"]
+
+FAILURES_SHOWN = 10
+_LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
+_LATENCY = ("p50", "p90", "p99", "max")
+_HOLD = ("p50", "p99", "max")
+_EXIT_CODES = {"holds": 0, "violated": 1, "unknown": 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ordering", default="causal_vector", metavar="NAMES",
+        help="comma-separated, or all (default: causal_vector)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dissemination", metavar="NAMES",
+        help="comma-separated, or all (default: what suits each ordering)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--processes", default="5", metavar="SIZES", help="comma-separated (default: 5)"
+    )
+    parser.add_argument(
+        "--messages", type=int, default=20, metavar="N", help="sent by each process (default: 20)"
+    )
+    parser.add_argument("--payload", type=int, default=16, metavar="BYTES")
+    parser.add_argument(
+        "--to", metavar="WHOM",
+        help="everyone, one, some, comma-separated (default: everyone, if the ordering can)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threshold", type=int, metavar="K",
+        help="how many must hold a message before a uniform dissemination counts on it",
+    )  # fmt: skip
+    forms = "; ".join(f"{form}: {meaning}" for form, meaning in GRAMMAR.items())
+    parser.add_argument(
+        "--faults", action="append", metavar="PLAN",
+        help=f"may be given several times; comma-separated, {forms}".replace("%", "%%"),
+    )  # fmt: skip
+    parser.add_argument(
+        "--seeds", default="100", metavar="N|A..B", help="how many, or from A to B (default: 100)"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="keep the results here, and go on from them"
+    )
+    parser.add_argument(
+        "--traces", action="store_true", help="write every run's trace to DIR/traces as well"
+    )
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    add_spark_arguments(parser)
+
+
+def act(options: argparse.Namespace) -> int:
+    configurations, left_out = _configurations(options)
+    seeds = _seeds(options.seeds)
+    config = _config(options.conf)
+    if options.traces and options.output is None:
+        raise UsageError("--traces needs a place to write them: give --output DIR")
+    for reason in left_out:
+        print(reason, file=sys.stderr)
+
+    from ordercast.pipeline.session import require_pyspark
+
+    require_pyspark()
+    from ordercast.pipeline.jobs import run_each
+    from ordercast.sweep.conduct import conduct
+
+    def perform(work: Callable[[Block], Results], blocks: Sequence[Block]) -> Iterator[Results]:
+        return run_each(work, blocks, master=options.master, config=config, verbose=options.verbose)
+
+    try:
+        with steps() as progress:
+            teller = _Teller(progress, len(configurations), len(seeds))
+            rows = conduct(
+                configurations,
+                seeds,
+                perform=perform,
+                output=options.output,
+                traces=options.traces,
+                progress=teller,
+            )
+    except KeyboardInterrupt:
+        if options.output is not None:
+            print("what is done is kept: the same command goes on from here", file=sys.stderr)
+        raise
+    print(teller.summary(), file=sys.stderr)
+    return _tell(options, rows, left_out)
+
+
+def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], list[LeftOut]]:
+    if options.messages < 0 or options.payload < 0:
+        raise UsageError("--messages and --payload count from 0 upwards")
+    sizes = _split(options.processes)
+    if not all(size.isdecimal() for size in sizes):
+        raise UsageError(f"--processes {options.processes!r} is not a list of numbers")
+    lower, to = options.dissemination, options.to
+    destinations: Any = None if to is None else _names("--to", to, get_args(To))
+    return combine(
+        orderings=_names("--ordering", options.ordering, catalog.ORDERINGS),
+        disseminations=None
+        if lower is None
+        else _names("--dissemination", lower, catalog.DISSEMINATIONS),
+        processes=[int(size) for size in sizes],
+        messages=options.messages,
+        payload=options.payload,
+        to=destinations,
+        faults=options.faults or [""],
+        threshold=options.threshold,
+    )
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]
+
+
+def _names(flag: str, text: str, known: Collection[str]) -> list[str]:
+    words = list(known) if text == "all" else _split(text)
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{flag}: there is no {word!r}: choose from {', '.join(known)}, all")
+    return words
+
+
+def _seeds(text: str) -> range:
+    """`100` is from 0 to 99; `5..104` is just that."""
+    form = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text)
+    if form is None:
+        raise UsageError(f"--seeds {text!r} is neither a number nor of the form A..B")
+    first, last = form.groups()
+    seeds = range(int(last)) if first is None else range(int(first), int(last) + 1)
+    if not seeds:
+        raise UsageError(f"--seeds {text!r} is no seed at all")
+    return seeds
+
+
+def _config(settings: Sequence[str]) -> dict[str, str]:
+    config = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
+        config[key] = value
+    return config
+
+
+class _Teller:
+    """Says how far the sweep is: a moving bar on a terminal, a line for every tenth elsewhere."""
+
+    def __init__(self, progress: Steps, configurations: int, seeds: int) -> None:
+        self._progress = progress
+        several = "s" if configurations > 1 else ""
+        self._what = f"{configurations} configuration{several} × {seeds} seeds"
+        self._started = time.monotonic()
+        self._before: int | None = None
+        self._done = self._told = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._before is None:
+            already = f", {done} of {total} runs done already" if done else ""
+            self._progress.begin(f"sweeping {self._what}{already}", total=total)
+            self._before, self._told = done, 10 * done // total
+        elif 10 * done // total > self._told and not sys.stderr.isatty():
+            self._told = 10 * done // total
+            self._progress.begin(f"{done} of {total} runs")
+        self._done = done
+        self._progress.advance_to(done)
+
+    def summary(self) -> str:
+        seconds = time.monotonic() - self._started
+        return f"{self._done - (self._before or 0)} runs simulated and judged in {seconds:.1f} s"
+
+
+def _tell(options: argparse.Namespace, rows: list[Row], left_out: list[LeftOut]) -> int:
+    from ordercast.sweep.tally import outcome
+
+    found = outcome(rows)
+    if options.json:
+        answer = {
+            "runs": sum(row.runs for row in rows),
+            "outcome": found,
+            "configurations": [msgspec.to_builtins(row) for row in rows],
+            "left_out": [{"count": one.count, "reason": one.reason} for one in left_out],
+        }
+        print(json.dumps(answer))
+        return _EXIT_CODES[found]
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console.print(_table(rows))
+    _print_failures(rows, console)
+    icon, style = _LOOKS[found]
+    console.print(Text.assemble("What was promised: ", (f"{icon} {found}", style), "."))
+    if options.output is not None:
+        print(f"table: {options.output / 'sweep' / 'configurations.parquet'}")
+    return _EXIT_CODES[found]
+
+
+def _table(rows: list[Row]) -> Table:
+    some = rows[0]
+    title = f"{some.runs} runs each, {some.messages} messages of {some.payload} bytes a process"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    optional = [name for name in ("to", "faults") if len({getattr(r, name) for r in rows}) > 1]
+    for name in ("ordering", "dissemination", "n", *optional, "promised", "order held"):
+        table.add_column(name, no_wrap=name != "faults")
+    for name in (
+        *("copies", "control\nbytes", f"latency, ms\n{_header(_LATENCY)}"),
+        *(f"held, ms\n{_header(_HOLD)}", "held\nat once"),
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            *(row.ordering, row.dissemination, str(row.processes)),
+            *(getattr(row, name) for name in optional),
+            _promised(row),
+            row.order_held,
+            *map(_number, (row.copies_per_broadcast, row.control_bytes_per_broadcast)),
+            _milliseconds(row.latency_us, _LATENCY),
+            _milliseconds(row.hold_us, _HOLD),
+            str(row.held_max),
+        )
+    return table
+
+
+def _promised(row: Row) -> Text:
+    icon, style = _LOOKS[row.outcome]
+    words = {
+        "holds": "holds",
+        "violated": f"violated in {row.failed}",
+        "unknown": f"unknown ({row.quiesced} of {row.runs} came to rest)",
+    }
+    return Text(f"{icon} {words[row.outcome]}", style=style)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _header(names: Sequence[str]) -> str:
+    return " ".join(f"{name:>5}" for name in names)
+
+
+def _milliseconds(spread: Spread, names: Sequence[str]) -> str:
+    values = [getattr(spread, name) for name in names]
+    return "-" if None in values else " ".join(f"{us / 1000:5.1f}" for us in values)
+
+
+def _print_failures(rows: list[Row], console: Console) -> None:
+    failures = [row.failure for row in rows if row.failure is not None]
+    for one in failures[:FAILURES_SHOWN]:
+        text = f"{one.property} violated with seed {one.seed}: {one.sentence}\n  {one.replay}"
+        console.print(Text(text), soft_wrap=True)
+    if len(failures) > FAILURES_SHOWN:
+        console.print(f"… and {len(failures) - FAILURES_SHOWN} more (all of them with --json)")

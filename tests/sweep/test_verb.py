@@ -1,0 +1,137 @@
+"""The verb as a user meets it: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast import pipeline
+from ordercast.cli import main
+from ordercast.pipeline import jobs
+from ordercast.trace.verdicts import PROPERTIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WEAK = [
+    *("--ordering", "unordered", "--dissemination", "majority", "--threshold", "1"),
+    *("--processes", "4", "--messages", "2", "--faults", "crash:0#1, loss:50%"),
+]
+
+
+def sweep(*arguments: str) -> int:
+    return main(["sweep", *arguments])
+
+
+def test_a_sweep_on_spark_from_flags_to_files(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        *("--ordering", "fifo,total_skeen", "--dissemination", "direct,relay"),
+        *("--processes", "3,4", "--messages", "3", "--faults", "", "--faults", "loss:5%"),
+        *("--seeds", "5..9", "--output", str(tmp_path), "--traces"),
+    ]
+    assert sweep(*arguments, "--json") == 0
+    told = capsys.readouterr()
+    answer = json.loads(told.out)
+    assert (answer["runs"], answer["outcome"]) == (12 * 5, "holds")
+    assert [one["count"] for one in answer["left_out"]] == [4]
+    assert re.search(r"left out: total_skeen talks .* \(and 3 more like it\)", told.err)
+    assert "sweeping 12 configurations × 5 seeds …" in told.err
+    assert "60 of 60 runs …" in told.err
+    table = pq.read_table(tmp_path / "sweep" / "configurations.parquet")
+    assert table.to_pylist() == answer["configurations"]
+    for row in answer["configurations"]:
+        assert sum(row["verdicts"]["fifo"].values()) == row["runs"] == row["quiesced"] == 5
+        assert list(row["verdicts"]) == list(PROPERTIES)
+        assert 1_000 <= row["latency_us"]["p50"] <= row["latency_us"]["max"]
+
+    judgement = pipeline.judge(tmp_path / "traces", spark=spark)
+    assert (judgement.runs, judgement.outcome) == (60, "holds")
+
+    assert sweep(*arguments) == 0
+    again = capsys.readouterr()
+    assert "60 of 60 runs done already" in again.err
+    assert "What was promised: ✔ holds." in again.out
+
+
+def test_a_failing_seed_prints_its_replay(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(*WEAK, "--seeds", "10") == 1
+    lines = capsys.readouterr().out.splitlines()
+    [place] = [i for i, line in enumerate(lines) if " violated with seed " in line]
+    assert re.fullmatch(r"\w+ violated with seed \d: p\d .* 0:1.*", lines[place])
+    assert re.fullmatch(
+        r"  ordercast simulate --ordering unordered .* --seed \d .* --threshold 1", lines[place + 1]
+    )
+    assert lines[-1] == "What was promised: ✘ violated."
+
+
+def test_help_ends_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        sweep("--help")
+    assert "ordercast sweep" in capsys.readouterr().out.partition("example:")[2]
+
+
+def test_the_page_shows_what_is_printed(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "sweep.md"
+    shown = re.findall(
+        r"^    \$ ordercast (.+)\n((?:    .*\n|\n)+)", page.read_text(), re.MULTILINE
+    )
+    assert len(shown) == 2
+    monkeypatch.chdir(tmp_path)
+    for command, output in shown:
+        main(shlex.split(command))
+        printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+        assert printed == dedent(output).rstrip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ordering", "best"], "--ordering: there is no 'best': choose from unordered, "),
+        (["--dissemination", "relay,"], "--dissemination: there is no '': choose from direct, "),
+        (["--to", "nobody"], "--to: there is no 'nobody': choose from everyone, one, some, all"),
+        (["--processes", "three"], "--processes 'three' is not a list of numbers"),
+        (["--processes", "0"], "there is nothing to sweep: process 0 cannot be in a group of 0"),
+        (["--messages", "-1"], "--messages and --payload count from 0 upwards"),
+        (["--faults", "rain"], "the fault 'rain' has none of the forms"),
+        (["--seeds", "some"], "--seeds 'some' is neither a number nor of the form A..B"),
+        (["--seeds", "5..4"], "--seeds '5..4' is no seed at all"),
+        (["--seeds", "0"], "--seeds '0' is no seed at all"),
+        (["--to", "some"], "there is nothing to sweep: causal_vector sends to everyone only"),
+        (["--threshold", "2"], "there is nothing to sweep: best_effort waits for no majority"),
+        (["--traces"], "--traces needs a place to write them: give --output DIR"),
+        (["--conf", "loud"], "--conf 'loud' is not of the form KEY=VALUE"),
+        (["--output", "file"], "file"),
+    ],
+)
+def test_bad_input_gets_one_sentence_before_spark_starts(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    monkeypatch.delattr(jobs, "session")
+    assert sweep(*arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    [line] = told.err.splitlines()
+    assert line.startswith("ordercast sweep: ")
+    assert sentence in line

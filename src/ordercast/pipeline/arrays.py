@@ -54,7 +54,7 @@ class Rows(NamedTuple):
         keep = ~bad
         kept_before = np.concatenate(([0], np.cumsum(keep)))
         lengths = np.diff(self.dest_start)
-        return Rows(
+        return _rows(
             run_start=kept_before[self.run_start],
             process=self.process[keep],
             position=self.position[keep],
@@ -85,7 +85,7 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
         lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
     everyone = np.asarray(lists.is_null())
     lengths = np.where(everyone, 0, pc.fill_null(lists.value_lengths(), 0).to_numpy())
-    return Rows(
+    return _rows(
         run_start=np.searchsorted(run_rank[order], np.arange(len(runs) + 1)),
         process=process[order],
         position=position[order],
@@ -98,11 +98,15 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
     )
 
 
+def _rows(**columns: Any) -> Rows:
+    return Rows(**{name: _frozen(column) for name, column in columns.items()})
+
+
 def kinds_of(column: pa.ChunkedArray) -> Ints:
     kinds = _words(column)
     known = [_KINDS.get(word, UNHEARD_OF) for word in kinds.dictionary.to_pylist()]
     codes = np.array([*known, UNHEARD_OF], np.int8)
-    found: Ints = codes[pc.fill_null(kinds.indices, len(known)).to_numpy()]
+    found: Ints = _frozen(codes[pc.fill_null(kinds.indices, len(known)).to_numpy()])
     return found
 
 
@@ -129,4 +133,13 @@ def _sorted(run: Ints, process: Ints, position: Ints) -> bool:
 
 def ints_of(column: pa.ChunkedArray, dtype: Any) -> Ints:
     values: Ints = pc.fill_null(column, -1).to_numpy()
-    return values.astype(dtype, copy=False)
+    frozen: Ints = _frozen(values.astype(dtype, copy=False))
+    return frozen
+
+
+def _frozen(array: Any) -> Any:
+    """What comes straight from Arrow cannot be written to, and the compiler makes a difference: so
+    nothing can."""
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array

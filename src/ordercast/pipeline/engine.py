@@ -4,11 +4,14 @@ of a result table, and some rows of it as Arrow bytes; so one pass over the trac
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -18,6 +21,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ordercast.pipeline.arrange import arrange
+from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.huge import (
     WINDOWED,
@@ -29,11 +34,12 @@ from ordercast.pipeline.huge import (
     scan_pieces,
     windows,
 )
-from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged, judge_rows
+from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged, judge_rows, warm_up
+from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
-from ordercast.pipeline.shipping import in_tasks
-from ordercast.pipeline.source import Item, Source, huge_runs, items
+from ordercast.pipeline.shipping import in_tasks, is_local
+from ordercast.pipeline.source import Item, Source, huge_runs, inspect, items
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -76,7 +82,7 @@ class Results:
         def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for payload in batch.column("payload"):
-                    yield from _unpack(payload.as_py()).cast(schema).to_batches()
+                    yield from unpack(payload.as_py()).cast(schema).to_batches()
 
         return (
             self._parts.where(F.col("part") == part)
@@ -87,7 +93,7 @@ class Results:
     def collect(self, part: str) -> pa.Table:
         """The same, here: for what a person will read."""
         rows = self._parts.where(F.col("part") == part).select("payload").collect()
-        tables = [_unpack(row["payload"]) for row in rows]
+        tables = [unpack(row["payload"]) for row in rows]
         return pa.concat_tables([_TABLES[part].empty_table(), *tables])
 
 
@@ -99,7 +105,7 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
     for run in () if options.skip else huge_runs(source, HUGE_ROWS):
         source, alone = source.split(run)
         try:
-            ready += _tables(_judge_huge(spark, run, alone, options))
+            ready += _tables(_judge_alone(spark, run, alone, options))
         except Unhealthy:
             pieces = tuple(group.piece for group in alone.groups)
             whole = Item(pieces, runs=tuple(alone.manifests.values()))
@@ -108,7 +114,7 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
     if source.rows or source.manifests or not (frames or ready):
         frames.append(_judge_rest(spark, source, options))
     if ready:
-        rows = [(name, bytearray(_pack(table))) for name, table in ready]
+        rows = [(name, bytearray(pack(table))) for name, table in ready]
         frames.append(spark.createDataFrame(rows, _PARTS))
     return Results(reduce(DataFrame.union, frames))
 
@@ -125,6 +131,26 @@ def _judge_rest(spark: SparkSession, source: Source, options: Options) -> DataFr
     if work is not None:
         return _judge_items(spark, work, options)
     return _judge_packed(_packed_source(spark, source, each), options, -(-source.rows // each))
+
+
+def _judge_alone(spark: SparkSession, run: str, source: Source, options: Options) -> Judged:
+    """A huge run; one whose rows lie anyhow is put in order first, where there is a place for it
+    that all tasks can reach."""
+    local = is_local(spark.sparkContext.master or "")
+    if source.in_order or not local:
+        try:
+            return _judge_huge(spark, run, source, options)
+        except Unhealthy as reason:
+            if not reason.unsorted or not local:
+                raise
+    scratch = Path(tempfile.mkdtemp(dir=spark.conf.get("spark.local.dir", None)))
+    try:
+        (scratch / "events").mkdir()
+        arrange(spark, source, run, scratch / "events")
+        arranged = replace(inspect(scratch), manifests=source.manifests)
+        return _judge_huge(spark, run, arranged, options)
+    finally:
+        shutil.rmtree(scratch)
 
 
 def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options) -> Judged:
@@ -152,6 +178,8 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
             return judge_window(parts[index], options.properties)
 
         found = _each(spark, range(len(parts)), judge, Found)
+        if not all(one.causal for one in found):
+            raise Unhealthy
     return conclude(described, tally, found, options.properties, source.rows)
 
 
@@ -168,16 +196,17 @@ def _each(
             for index in batch.column("id").to_pylist():
                 try:
                     answer, part = msgspec.json.encode(function(index)), "found"
-                except Unhealthy:
-                    answer, part = b"", "unhealthy"
+                except Unhealthy as reason:
+                    answer, part = b"", "unsorted" if reason.unsorted else "unhealthy"
                 yield pa.RecordBatch.from_pydict(
                     {"part": [part], "payload": [answer]}, _ARROW_PARTS
                 )
 
     ids = spark.range(indices.start, indices.stop, indices.step, max(len(indices), 1))
     rows = ids.mapInArrow(run, _PARTS).collect()
-    if any(row["part"] == "unhealthy" for row in rows):
-        raise Unhealthy
+    parts = {row["part"] for row in rows}
+    if parts - {"found"}:
+        raise Unhealthy(unsorted="unhealthy" not in parts)
     return [msgspec.json.decode(row["payload"], type=kind) for row in rows]
 
 
@@ -215,6 +244,12 @@ _BUCKETS = "bucket int, part string, payload binary"
 
 
 def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> DataFrame:
+    if (
+        is_local(spark.sparkContext.master or "")
+        and sum(item.rows for item in work) >= WORTH_COMPILING
+    ):
+        warm_up()  # once here, rather than by every worker at the same time
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
@@ -269,7 +304,7 @@ def _judge_packed(packed: DataFrame, options: Options, buckets: int) -> DataFram
             columns = (batch.column(name) for name in ("bucket", "part", "payload"))
             for bucket, part, payload in zip(*columns, strict=True):
                 mine = found.setdefault(bucket.as_py(), {"events": [], "runs": [], "flaws": []})
-                mine[part.as_py()].append(_unpack(payload.as_py()))
+                mine[part.as_py()].append(unpack(payload.as_py()))
         while found:
             _, mine = found.popitem()
             nothing = typed(pa.table({name: pa.nulls(0) for name in COLUMNS}))
@@ -299,7 +334,7 @@ def _in_buckets(part: str, table: pa.Table, buckets: int) -> Iterator[pa.RecordB
         edges = [0, *(np.flatnonzero(np.diff(mine[order])) + 1).tolist(), len(order)]
         for begin, end in pairwise(edges):
             for at in range(begin, end, _BLOB_ROWS):
-                blob = _pack(_compact(rows.slice(at, min(_BLOB_ROWS, end - at))))
+                blob = pack(_compact(rows.slice(at, min(_BLOB_ROWS, end - at))))
                 yield pa.RecordBatch.from_pydict(
                     {
                         "bucket": pa.array([mine[order[at]]], pa.int32()),
@@ -391,20 +426,7 @@ def _once(bad: pa.Table) -> pa.Table:
 
 
 def _part(name: str, table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"part": [name], "payload": [_pack(table)]}, _ARROW_PARTS)
-
-
-def _pack(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def _unpack(payload: bytes) -> pa.Table:
-    with pa.ipc.open_stream(payload) as stream:
-        return stream.read_all()
+    return pa.RecordBatch.from_pydict({"part": [name], "payload": [pack(table)]}, _ARROW_PARTS)
 
 
 def _spark_schema(schema: pa.Schema) -> str:

@@ -53,7 +53,11 @@ WINDOWED = ("causal", *_TOTAL, "synchronous")
 
 
 class Unhealthy(Exception):  # noqa: N818 - it is no error
-    """The run cannot be judged this way."""
+    """The run cannot be judged this way; but perhaps, if it is only unsorted, once it is sorted."""
+
+    def __init__(self, *, unsorted: bool = False) -> None:
+        super().__init__()
+        self.unsorted = unsorted
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -90,8 +94,8 @@ def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
                 me, members, position[rows], kind[rows], origin[rows], number[rows],
                 known, low, high,
             )  # fmt: skip
-            if not known[s.HEALTHY] or position[begin] < 0:
-                raise Unhealthy
+            if known[s.HEALTHY] != s.FINE or position[begin] < 0:
+                raise Unhealthy(unsorted=known[s.HEALTHY] == s.UNSORTED)
             yield Segment(
                 me, piece, begin, end, int(position[begin]),
                 known.tolist(), low.tolist(), high.tolist(),
@@ -164,7 +168,7 @@ def _log(me: int, segments: list[Segment], members: int) -> _Log:
     for i, one in enumerate(segments):
         known = one.known
         if one.first_position <= previous:
-            raise Unhealthy
+            raise Unhealthy(unsorted=True)
         previous = known[s.LAST_POSITION]
         low, high = np.array(one.low), np.array(one.high)
         if known[s.SENT] and known[s.SENT_FIRST] != sent[i] + 1:

@@ -23,14 +23,14 @@ from ordercast.pipeline.kernels.contradictions import (
     contradictions,
 )
 from ordercast.pipeline.kernels.index import DELIVER, SEND
-from ordercast.pipeline.kernels.kernel import Bools, Ints
+from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE, judge_runs
 from ordercast.pipeline.rows import FLAWS
 from ordercast.pipeline.sentences import Seen, cycle_sentence, sentence
+from ordercast.trace.parquet import arrow_schema
 from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = [
-    "COMPILE_ROWS",
     "RUNS",
     "SEEN",
     "VERDICTS",
@@ -38,6 +38,7 @@ __all__ = [
     "Judged",
     "judge_rows",
     "judge_table",
+    "warm_up",
 ]
 
 RUNS = pa.schema(
@@ -93,12 +94,8 @@ SEEN = pa.schema(
 )
 """What was judged, run by run."""
 
-COMPILE_ROWS = 20_000
-"""From here on compiled kernels pay, even if they must be compiled first."""
-
 _LINKS = {f.SENT: "sent", f.DELIVERED: "delivered", f.INDIRECT: "indirect"}
 _PLACES = {f.FIRST: "first", f.SECOND: "second"}
-_CYCLES = (f.TOTAL_ACYCLIC, f.SYNCHRONOUS)
 _CELLS_MOST = 1 << 32
 """Messages × members of one run that one task can hold in memory, at nine bytes each."""
 
@@ -122,6 +119,15 @@ def judge_table(
     return judge_rows(events, runs, properties).verdicts
 
 
+def warm_up() -> None:
+    """Compiles what `judge_rows` needs for many rows, unless that was done before."""
+    if judge_runs.kept and contradictions.kept:
+        return
+    one = {"run": "", "names": ["p0"], "size": 1, "quiesced": True, "complete": True}
+    nothing = arrow_schema().empty_table()
+    _judge(nothing, pa.Table.from_pylist([one], RUNS), PROPERTIES, skip=False, rows=WORTH_COMPILING)
+
+
 def judge_rows(
     events: pa.Table,
     runs: pa.Table,
@@ -134,42 +140,47 @@ def judge_rows(
     Rows that contradict others are told of in `flaws`; with `skip` the rest is judged all the
     same, as a log that has holes there, and without it nothing is.
     """
+    return _judge(events, runs, properties, skip=skip, rows=len(events))
+
+
+def _judge(
+    events: pa.Table, runs: pa.Table, properties: Collection[str], *, skip: bool, rows: int
+) -> Judged:
+    """`rows` says how many to be prepared for."""
+    check, judge = contradictions.for_rows(rows), judge_runs.for_rows(rows)
     runs = runs.sort_by("run")
     names = runs.column("run").to_pylist()
-    rows = rows_of(events, names)
+    table = rows_of(events, names)
     size = pc.fill_null(runs.column("size"), -1).to_numpy().astype(np.int64)
     complete = _bools(runs.column("complete")).copy()
-    compiled = len(rows.process) >= COMPILE_ROWS
-    check = contradictions.compiled if compiled else contradictions.plain
     wrong = check(
-        rows.run_start, size, rows.process, rows.position, rows.kind, rows.number,
-        rows.everyone, rows.dest_start, rows.dest,
+        table.run_start, size, table.process, table.position, table.kind, table.number,
+        table.everyone, table.dest_start, table.dest,
     )  # fmt: skip
     flaws = FLAWS.empty_table()
     if wrong.any():
-        flaws = _contradictions(rows, names, size, wrong)
+        flaws = _contradictions(table, names, size, wrong)
         if not skip:
             return Judged(
                 VERDICTS.empty_table(), VIOLATIONS.empty_table(), flaws, SEEN.empty_table()
             )
-        complete[np.searchsorted(rows.run_start, np.flatnonzero(wrong), side="right") - 1] = False
-        rows = rows.without(wrong != 0)
-    _refuse_giants(rows, size, names)
+        complete[np.searchsorted(table.run_start, np.flatnonzero(wrong), side="right") - 1] = False
+        table = table.without(wrong != 0)
+    _refuse_giants(table, size, names)
     asked = np.array([name in properties for name in PROPERTIES])
-    judge = judge_runs.compiled if compiled else judge_runs.plain
     counts, witnesses, hits, cycles, exact = judge(
-        rows.run_start, size, _bools(runs.column("quiesced")), complete,
-        rows.process, rows.kind, rows.origin, rows.number,
-        rows.everyone, rows.dest_start, rows.dest, asked, PATIENCE,
+        table.run_start, size, _bools(runs.column("quiesced")), complete,
+        table.process, table.kind, table.origin, table.number,
+        table.everyone, table.dest_start, table.dest, asked, PATIENCE,
     )  # fmt: skip
-    told = _witnesses(rows, runs.column("names"), complete, counts, witnesses, cycles, exact)
+    told = _witnesses(table, runs.column("names"), complete, counts, witnesses, cycles, exact)
     wanted = np.flatnonzero(asked)
     in_order = [told.get((r, p)) for r in range(len(names)) for p in wanted.tolist()]
     return Judged(
         verdicts=_verdicts(runs.column("run"), counts[:, wanted], in_order, wanted),
-        violations=_violations(rows, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
+        violations=_violations(table, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
         flaws=flaws,
-        seen=_seen_runs(rows, runs, complete),
+        seen=_seen_runs(table, runs, complete),
     )
 
 

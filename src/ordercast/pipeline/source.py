@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,19 @@ class Source:
         """The greatest value of a column, as far as it is known."""
         return max(
             (group.bounds[name][1] for group in self.groups if name in group.bounds), default=0
+        )
+
+    @property
+    def in_order(self) -> bool:
+        """Does each process's log lie in order, as far as the row groups' bounds can tell?"""
+        bounds = [(g.bounds.get("process"), g.bounds.get("position")) for g in self.groups]
+        if any(process is None or position is None for process, position in bounds):
+            return False
+        spans = sorted((p[0], q[0], p[1], q[1]) for p, q in bounds if p and q)
+        return all(
+            before[2] < after[0] or (before[2] == after[0] and before[3] < after[1])
+            for before, after in pairwise(spans)
+            if before[0] == before[2]
         )
 
     def split(self, run: str) -> tuple[Source, Source]:

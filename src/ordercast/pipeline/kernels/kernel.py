@@ -9,7 +9,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Ints", "Kernel", "kernel"]
+__all__ = ["WORTH_COMPILING", "Bools", "Ints", "Kernel", "kernel"]
+
+WORTH_COMPILING = 300_000
+"""Rows that take plain Python longer than it takes to compile."""
+WORTH_LOADING = 3_000
+"""Rows that take plain Python longer than it takes to load what is compiled."""
 
 Ints = npt.NDArray[Any]
 """Integers of whatever width is enough."""
@@ -46,6 +51,20 @@ class Kernel(Generic[P, R]):
                 self._dispatcher = numba.njit(self.plain)
         compiled: Callable[P, R] = self._dispatcher
         return compiled
+
+    @property
+    def kept(self) -> bool:
+        """Has some process on this machine compiled it already?"""
+        _ = self.compiled
+        try:
+            return bool(self._dispatcher._cache._cache_file._load_index())
+        except AttributeError:
+            return False
+
+    def for_rows(self, rows: int) -> Callable[P, R]:
+        """Whichever form will be done sooner."""
+        compile_it = rows >= WORTH_COMPILING or (rows >= WORTH_LOADING and self.kept)
+        return self.compiled if compile_it else self.plain
 
     @property
     def _numba_type_(self) -> Any:

@@ -15,18 +15,21 @@ __all__ = [
     "ADJACENT",
     "DELIVERED",
     "DOWN",
+    "FINE",
     "HEAD",
     "HEALTHY",
     "LAST_POSITION",
     "SENT",
     "SENT_FIRST",
     "TAIL",
+    "UNSORTED",
     "WIDTH",
     "scan",
 ]
 
 # What is known of a piece, beside the numbers that it delivered of each origin.
 HEALTHY = 0
+"""FINE, or else UNSORTED or BROKEN, and then the rest means nothing."""
 LAST_POSITION = 1
 SENT = 2
 """How many messages it sent."""
@@ -44,6 +47,8 @@ DOWN = 8
 """1 after a crash, 0 after a recovery, -1 if there was neither."""
 WIDTH = 9
 
+FINE, UNSORTED, BROKEN = 0, 1, 2
+
 
 @kernel
 def scan(
@@ -59,7 +64,7 @@ def scan(
 ) -> None:
     """Fills in `known`, and for each origin the number before the first and the last delivered."""
     known[:] = 0
-    known[HEALTHY] = 1
+    known[HEALTHY] = FINE
     known[DOWN] = -1
     low[:] = -1
     high[:] = -1
@@ -67,12 +72,13 @@ def scan(
     begun = False
     for row in range(len(kind)):
         if position[row] <= previous:
-            known[HEALTHY] = 0
+            known[HEALTHY] = UNSORTED
+            return
         previous = position[row]
         if kind[row] == DELIVER:
             o, n = origin[row], number[row]
             if o < 0 or o >= members or n < 1 or (high[o] >= 0 and n != high[o] + 1):
-                known[HEALTHY] = 0
+                known[HEALTHY] = BROKEN
                 return
             if high[o] < 0:
                 low[o] = n - 1
@@ -88,7 +94,7 @@ def scan(
         elif kind[row] == SEND:
             n = number[row]
             if origin[row] != me or n < 1 or (last_sent > 0 and n != last_sent + 1):
-                known[HEALTHY] = 0
+                known[HEALTHY] = BROKEN
                 return
             if last_sent == 0:
                 known[SENT_FIRST] = n
@@ -98,10 +104,10 @@ def scan(
             begun = True
         elif kind[row] == RECEIVE:
             if origin[row] < 0 or number[row] < 1:
-                known[HEALTHY] = 0
+                known[HEALTHY] = BROKEN
         else:
             if origin[row] != -1 or number[row] != -1 or kind[row] == UNHEARD_OF:
-                known[HEALTHY] = 0
+                known[HEALTHY] = BROKEN
             if kind[row] == CRASH:
                 known[DOWN] = 1
             elif kind[row] == RECOVER:

@@ -13,6 +13,7 @@ from ordercast.protocols.orderings.unordered import Unordered
 from ordercast.protocols.stack import Stack
 from ordercast.trace.directory import Trace
 from ordercast.trace.event import Event
+from ordercast.trace.manifest import Manifest
 
 from .subjects import run_once
 
@@ -39,6 +40,28 @@ def random_trace(seed: int, run: str) -> Trace:
         quiesced=random.random() < 0.7,
         complete=random.random() < 0.7,
     )
+    return Trace.of(manifest, [event for log in logs for event in renumbered(log)])
+
+
+def knotted_trace(seed: int, run: str) -> Trace:
+    """Some only send, each message to a few readers, who deliver them in any order: now and then
+    three or more readers contradict each other though no two of them do."""
+    random = Random(seed)
+    readers, senders = random.randint(2, 5), random.randint(1, 3)
+    size = readers + senders
+    logs: list[list[Event]] = [[] for _ in range(size)]
+    inbox: list[list[tuple[int, int]]] = [[] for _ in range(readers)]
+    for number in range(1, random.randint(2, 4)):
+        for sender in range(readers, size):
+            to = tuple(sorted(random.sample(range(readers), random.randint(1, 2))))
+            logs[sender].append(Event(run, sender, 0, "send", sender, number, to))
+            for reader in to:
+                inbox[reader].append((sender, number))
+    for reader, messages in enumerate(inbox):
+        random.shuffle(messages)
+        del messages[random.randint(2, 5) :]
+        logs[reader] += [Event(run, reader, 0, "deliver", *message) for message in messages]
+    manifest = Manifest(run, tuple(f"p{p}" for p in range(size)), quiesced=True)
     return Trace.of(manifest, [event for log in logs for event in renumbered(log)])
 
 

@@ -281,7 +281,7 @@ CASES = [
             "s1>0,2",
             "s1>0,1",
             "s1>1,2",
-        ),  # fmt: skip
+        ),
         "total_acyclic violated 1, p0 3:1 4:1 5:1: no one order fits: "
         "p0 delivered 3:1 before 4:1, p1 delivered 4:1 before 5:1, p2 delivered 5:1 before 3:1",
         "synchronous violated 1, p0 3:1 4:1 5:1: no one order fits: "

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ordercast.pipeline.session import open_session, session
+import ordercast
+from ordercast.errors import SetupError, UsageError
+from ordercast.pipeline.session import _address_towards, _start, open_session, session
+from ordercast.pipeline.shipping import in_tasks, is_local, local_path, pack, plainly
 
 from .builders import run, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TIMEOUT_S = 120
 
@@ -75,7 +85,7 @@ print(json.dumps([refused, conf, same, judged.to_json(), scratch]))
         "rows": 1,
     }
     assert same
-    assert (judged["runs"], judged["events"], judged["order_held"]) == (1, 3, "causal")
+    assert (judged["runs"], judged["events"], judged["order_held"]) == (1, 3, "synchronous")
     assert not [name for name in scratch if name.startswith("ordercast")]
     assert not list((tmp_path / "here").iterdir())
 
@@ -156,3 +166,86 @@ def test_a_session_within_a_session_is_the_same_and_stays_open(spark: object) ->
         assert inner is spark
     assert open_session() is spark
     assert inner.range(3).count() == 3
+
+
+def test_what_ships_is_named_by_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "packed", tmp_path / "packages" / "ordercast"
+    here.mkdir()
+    first = pack(here)
+    content = first.read_bytes()
+    shutil.copytree(Path(ordercast.__file__).parent, elsewhere)  # as from a wheel
+    monkeypatch.setattr(ordercast, "__file__", str(elsewhere / "__init__.py"))
+    assert pack(here) == first
+    assert first.read_bytes() == content
+    (elsewhere / "errors.py").write_text("# changed\n")
+    assert pack(here) != first
+    shutil.unpack_archive(first, tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / "py.typed").exists()
+    assert not list((tmp_path / "unpacked").rglob("__pycache__"))
+
+
+def test_with_a_local_master_a_file_is_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    tokens = in_tasks(spark, [tmp_path / "a", tmp_path / "b"])
+    assert {file: local_path(token) for file, token in tokens.items()} == {
+        tmp_path / "a": tmp_path / "a",
+        tmp_path / "b": tmp_path / "b",
+    }
+
+
+def test_where_paths_are_shared_nothing_is_sent(tmp_path: Path) -> None:
+    conf = {"spark.ordercast.shared": "true"}
+    context = SimpleNamespace(master="spark://far:7077", getConf=lambda: conf)
+    spark: Any = SimpleNamespace(sparkContext=context)
+    assert in_tasks(spark, [tmp_path / "a"]) == {tmp_path / "a": str(tmp_path / "a")}
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [("local", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("yarn", False)],
+)
+def test_which_masters_are_local(master: str, local: bool) -> None:
+    assert is_local(master) == local
+
+
+def test_the_driver_is_found_by_the_address_that_faces_the_master() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        nobody = dead.getsockname()[1]
+    with socket.create_server(("127.0.0.2", 0)) as alive:
+        port = alive.getsockname()[1]
+        towards = f"spark://127.0.0.2:{nobody},127.0.0.2:{port}"  # one in reserve
+        assert _address_towards(towards) in ("127.0.0.1", "127.0.0.2")
+    assert _address_towards("yarn") is None
+    with pytest.raises(SetupError, match=f"127.0.0.2:{nobody} .* or 127.0.0.2:{port} "):
+        _address_towards(towards)
+
+
+def test_how_long_to_wait_is_a_number() -> None:
+    wrong = {"spark.ordercast.wait": "soon"}
+    with pytest.raises(UsageError, match="wait='soon' is not a number of seconds"):
+        _start("local[1]", wrong, verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Master removed our application: KILLED", "the master has ended this job (KILLED)"),
+        ("ERROR: All masters are unresponsive! Giving up.", "what takes connections there"),
+        ("java.io.IOException: No space left on device", "worker w has no space left"),
+        ("[PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be", "worker w has no Python package Py"),
+        ("ModuleNotFoundError: No module named 'ordercast.pipeline.nothing'", None),
+        ("ZeroDivisionError: division by zero", None),
+    ],
+)
+def test_what_spark_says_in_plain_words(words: str, told: str | None) -> None:
+    sentence = plainly(f"Traceback:\n  …\n{words}\n\tat x", "worker w")
+    assert sentence is None if told is None else (sentence or "").startswith(told)
+
+
+def test_an_error_that_nobody_can_mend_stays_what_it_is(spark: object) -> None:
+    with pytest.raises(ZeroDivisionError), session():
+        raise ZeroDivisionError
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND") as raised, session() as same:
+        same.table("nowhere")
+    assert "nowhere" in raised.value.__notes__[0]

@@ -106,12 +106,17 @@ def kinds_of(column: pa.ChunkedArray) -> Ints:
     kinds = _words(column)
     known = [_KINDS.get(word, UNHEARD_OF) for word in kinds.dictionary.to_pylist()]
     codes = np.array([*known, UNHEARD_OF], np.int8)
-    found: Ints = _frozen(codes[pc.fill_null(kinds.indices, len(known)).to_numpy()])
+    indices = kinds.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(known))
+    found: Ints = _frozen(codes.take(indices.to_numpy()))
     return found
 
 
 def _words(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if pa.types.is_dictionary(column.type):
+        if column.num_chunks == 1:
+            return column.chunk(0)
         chunks = column.unify_dictionaries().chunks
         if not chunks:
             return pa.array([], pa.string()).dictionary_encode()
@@ -132,7 +137,9 @@ def _sorted(run: Ints, process: Ints, position: Ints) -> bool:
 
 
 def ints_of(column: pa.ChunkedArray, dtype: Any) -> Ints:
-    values: Ints = pc.fill_null(column, -1).to_numpy()
+    if column.null_count:
+        column = pc.fill_null(column, -1)
+    values: Ints = column.chunk(0).to_numpy() if column.num_chunks == 1 else column.to_numpy()
     frozen: Ints = _frozen(values.astype(dtype, copy=False))
     return frozen
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,11 +27,13 @@ from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels import window as w
 from ordercast.pipeline.kernels.findings import LISTED
-from ordercast.pipeline.kernels.index import NEVER
+from ordercast.pipeline.kernels.index import DELIVER, NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.shipping import local_path
+from ordercast.trace.parquet import EVERYONE
+from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = [
     "WINDOWED",
@@ -46,9 +50,11 @@ __all__ = [
 ]
 
 CELLS = 6_000_000
-"""Messages × members in one window: what its task holds in memory is about 60 bytes for each."""
+"""Messages × members in one window: what its task holds in memory is some 60 bytes for each, or a
+third of that if only causal order is asked for."""
 _TOTAL = ("total_pairwise", "total_acyclic", "total_gap_free")
-WINDOWED = ("causal", *_TOTAL, "synchronous")
+_RANKED = (*_TOTAL, "synchronous")
+WINDOWED = ("causal", *_RANKED)
 """The properties that take a second pass."""
 
 
@@ -77,17 +83,15 @@ class Segment(msgspec.Struct, frozen=True):
 def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
     """Raises `Unhealthy` at the first row that does not fit."""
     for piece in pieces:
-        columns = _read(piece, ("process", "position", "kind", "origin", "number", "destinations"))
-        if columns["destinations"].null_count < len(columns):
-            raise Unhealthy
-        process, position = (ints_of(columns[name], np.int64) for name in ("process", "position"))
+        process, columns = _log_rows(piece)
+        position = ints_of(columns["position"], np.int64)
         kind = kinds_of(columns["kind"])
-        origin, number = (ints_of(columns[name], np.int64) for name in ("origin", "number"))
-        edges = [0, *(np.flatnonzero(np.diff(process)) + 1).tolist(), len(process)]
-        for begin, end in pairwise(edges):
+        origin = ints_of(columns["origin"], np.int32)
+        number = ints_of(columns["number"], np.int64)
+        for begin, end, me in process:
             known = np.empty(s.WIDTH, np.int64)
             low, high = np.empty(members, np.int64), np.empty(members, np.int64)
-            me, rows = int(process[begin]), slice(begin, end)
+            rows = slice(begin, end)
             if not 0 <= me < members:
                 raise Unhealthy
             s.scan.compiled(
@@ -102,18 +106,67 @@ def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
             )  # fmt: skip
 
 
-def _read(piece: Piece, names: Sequence[str]) -> pa.Table:
+def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
+    """Which rows are whose (from, to, process), and the columns that must be looked at: what the
+    footer tells need not be read."""
+    names = ["position", "kind", "origin", "number"]
+    told = _footer(piece)
+    owner = told.get("process")
+    if owner is None or owner[0] != owner[1]:
+        names.append("process")
+    if not told.get("destinations"):
+        names.append("destinations")
+    table = _read(piece, names)
+    if "destinations" in names and table["destinations"].null_count < len(table):
+        raise Unhealthy
+    if "process" not in names:
+        assert owner is not None
+        return [(0, len(table), owner[0])], table
+    process = ints_of(table["process"], np.int64)
+    edges = [0, *(np.flatnonzero(np.diff(process)) + 1).tolist(), len(process)]
+    return [(begin, end, int(process[begin])) for begin, end in pairwise(edges)], table
+
+
+def _footer(piece: Piece) -> dict[str, Any]:
+    """The bounds of the row group's processes, and whether all its messages are for everyone."""
     assert piece.groups is not None
+    (index,) = piece.groups
+    footer = _opened(piece).metadata
+    told: dict[str, Any] = {"destinations": EVERYONE in (footer.metadata or {})}
+    group = footer.row_group(index)
+    for place in range(group.num_columns):
+        column = group.column(place)
+        found, name = column.statistics, column.path_in_schema
+        if found is None:
+            continue
+        if name == "process" and found.has_min_max and not found.null_count:
+            told["process"] = (found.min, found.max)
+    return told
+
+
+def _read(piece: Piece, names: Sequence[str]) -> pa.Table:
     try:
-        with pq.ParquetFile(local_path(piece.token), read_dictionary=["kind"]) as file:
-            present = [name for name in names if name in file.schema_arrow.names]
-            table = file.read_row_groups(list(piece.groups), columns=present, use_threads=False)
+        file = _opened(piece)
+        present = [name for name in names if name in file.schema_arrow.names]
+        table = file.read_row_groups(list(piece.groups or ()), columns=present, use_threads=False)
     except (pa.ArrowException, OSError):
         raise Unhealthy from None
     for name in names:
         if name not in present:
             table = table.append_column(name, pa.nulls(len(table)))
     return table
+
+
+def _opened(piece: Piece) -> pq.ParquetFile:
+    path = local_path(piece.token)
+    about = path.stat()
+    return _open(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _open(path: Path, size: int, changed: int) -> pq.ParquetFile:
+    """Footers of large files are long: a task reads each but once, as long as it is unchanged."""
+    return pq.ParquetFile(path, read_dictionary=["kind"])
 
 
 class _Log(NamedTuple):
@@ -210,11 +263,12 @@ class Window(msgspec.Struct, frozen=True):
     stretches: list[Stretch]
 
 
-def windows(tally: Tally, least: int) -> Iterator[Window]:
+def windows(tally: Tally, least: int, properties: Collection[str] = PROPERTIES) -> Iterator[Window]:
     """Cuts the run along the reference's log; `least` is how many windows there should be."""
     log = tally.logs[tally.reference]
     members = len(tally.logs)
-    most = max(1, min(CELLS // members, int(tally.sent.sum()) // max(least, 1)))
+    cells = CELLS if any(name in properties for name in _RANKED) else 3 * CELLS
+    most = max(1, min(cells // members, int(tally.sent.sum()) // max(least, 1)))
     cuts = [0]
     for i in range(1, len(log.segments) + 1):
         full = (log.delivered[i] - log.delivered[cuts[-1]]).sum() >= most
@@ -287,7 +341,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def judge_window(window: Window, properties: Collection[str]) -> Found:
-    with_ranks = any(name in properties for name in (*_TOTAL, "synchronous"))
+    with_ranks = any(name in properties for name in _RANKED)
     table = _Table.of(window, with_ranks=with_ranks)
     if "causal" in properties and not table.causal():
         return Found(causal=False)
@@ -436,7 +490,7 @@ class _Table:
         m = int(np.flatnonzero(in_time.any(axis=1) & (self.rank[:, q] > self.rank[n, q]))[0])
         return m, int(np.flatnonzero(in_time[m])[0])
 
-    def _positions(self, q: int) -> dict[int, int]:
+    def _positions(self, q: int) -> Ints:
         """Where q delivered each message."""
         stretch = self.window.stretches[q]
         position = np.concatenate(
@@ -446,11 +500,11 @@ class _Table:
             ]
         )
         kind, origin, number = _columns(stretch)
-        delivered = kind == 1
-        which = (
-            self.start[origin[delivered]] + number[delivered] - self.floor[origin[delivered]] - 1
-        )
-        return dict(zip(which.tolist(), position[delivered].tolist(), strict=True))
+        delivered = kind == DELIVER
+        whose, which = origin[delivered], number[delivered]
+        found = np.full(len(self.turn), -1)
+        found[self.start[whose] + which - self.floor[whose] - 1] = position[delivered]
+        return found
 
 
 def _columns(stretch: Stretch) -> tuple[Ints, Ints, Ints]:

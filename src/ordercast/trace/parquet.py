@@ -14,9 +14,12 @@ from ordercast.trace.event import REQUIRED, Event, flaw
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LogWriter", "arrow_schema", "read_parquet", "to_table", "write_parquet"]
+__all__ = ["EVERYONE", "LogWriter", "arrow_schema", "read_parquet", "to_table", "write_parquet"]
 
 ROW_GROUP_ROWS = 1 << 17
+EVERYONE = b"ordercast.everyone"
+"""What the footer says if every message in the file is for everyone. Its statistics cannot: in
+them, messages for nobody look the same."""
 _COUNTERS = ("position", "number", "time_us")
 
 
@@ -60,16 +63,20 @@ class LogWriter:
         )
         self._waiting: list[pa.Table] = []
         self._rows = 0
+        self._everyone = True
 
     def write(self, table: pa.Table) -> None:
         """Adds rows; they go to disk once a row group is full."""
         self._waiting.append(table)
         self._rows += len(table)
+        self._everyone &= table.column("destinations").null_count == len(table)
         if self._rows >= ROW_GROUP_ROWS:
             self._write(self._rows - self._rows % ROW_GROUP_ROWS)
 
     def close(self) -> None:
         self._write(self._rows)
+        if self._everyone:
+            self._file.add_key_value_metadata({EVERYONE: b"true"})
         self._file.close()
 
     def _write(self, rows: int) -> None:

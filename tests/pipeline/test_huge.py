@@ -73,7 +73,9 @@ class Broadcast:
         )
 
 
-def broadcast(seed: int, *, steps: int | None = None, size: int | None = None) -> pa.Table:
+def broadcast(
+    seed: int, *, steps: int | None = None, size: int | None = None, crashes: float = 0.003
+) -> pa.Table:
     random = Random(seed)
     group = Broadcast(
         random,
@@ -87,7 +89,7 @@ def broadcast(seed: int, *, steps: int | None = None, size: int | None = None) -
         p = random.randrange(group.size)
         if p in down:
             continue
-        if random.random() < 0.003 and group.size > 1:
+        if random.random() < crashes and group.size > 1:
             down.add(p)
             group.logs[p].append(("crash", None, None))
         elif random.random() < 0.15:
@@ -179,7 +181,7 @@ def test_split_or_whole(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def long_run() -> pa.Table:
-    return broadcast(11, steps=4000, size=4)
+    return broadcast(11, steps=4000, size=4, crashes=0)
 
 
 @pytest.mark.parametrize("kind", ["in order", "rows shuffled", "swapped", "without a manifest"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -12,11 +11,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict
+from ordercast.trace.verdicts import ORDERS, Judgement, Outcome, Summary, Verdict
 
-__all__ = ["Steps", "duration", "print_judgement", "steps"]
+__all__ = ["Steps", "duration", "print_judgement", "print_skipped", "print_summary", "steps"]
 
-WITNESSES_SHOWN = 5
 _LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 
 
@@ -56,25 +54,55 @@ def steps() -> Iterator[Steps]:
 
 
 def print_judgement(judgement: Judgement) -> None:
-    """The verdicts as a table: one run in full, many runs summed up."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
-    if judgement.runs == 1:
-        console.print(_one_run(judgement))
-    else:
-        console.print(_many_runs(judgement))
-        _print_witnesses(judgement, console)
-    console.print(_headline(judgement))
+    """The verdicts on one run, in full."""
+    console = _console()
+    console.print(_one_run(judgement))
+    judged = {verdict.property for verdict in judgement.verdicts}
+    promised = any(judgement.promises.values())
+    held = judgement.order_held
+    console.print(_headline(held, judgement.outcome, judged=judged, promised=promised))
 
 
-def _headline(judgement: Judgement) -> Text:
-    runs = "" if judgement.runs == 1 else f" in every one of {judgement.runs} runs"
-    return Text.assemble(
-        "Order held: ",
-        (f"{judgement.order_held}{runs}", "bold"),
-        ". What was promised: ",
-        _verdict(judgement.outcome),
-        ".",
+def print_summary(summary: Summary) -> None:
+    """The verdicts on many runs, summed up."""
+    console = _console()
+    console.print(_many_runs(summary))
+    _print_worst(summary, console)
+    judged = {tally.property for tally in summary.tallies}
+    held = f"{summary.order_held} in every one of {summary.runs} runs"
+    promised = summary.promises > 0
+    console.print(_headline(held, summary.outcome, judged=judged, promised=promised))
+
+
+def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
+    """What could not be used, if anything was left out."""
+    if not summary.skipped:
+        return
+    console = _console(to_stderr=to_stderr)
+    console.print(
+        f"Left out as unusable: {summary.skipped} rows or files. The verdicts cover the rest, as a "
+        "log with holes."
     )
+    for place in summary.places:
+        console.print(Text(f"  {place}"), soft_wrap=True)
+    if summary.skipped > len(summary.places):
+        console.print(f"  … and {summary.skipped - len(summary.places)} more")
+
+
+def _console(*, to_stderr: bool = False) -> Console:
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() else 140
+    return Console(highlight=False, width=width, stderr=to_stderr)
+
+
+def _headline(held: str, outcome: Outcome, *, judged: Collection[str], promised: bool) -> Text:
+    """Without the order that held, if not all orders were judged; and likewise."""
+    order = Text.assemble("Order held: ", (held, "bold"), ". ")
+    if not promised:
+        verdict = Text("Nothing of what was judged was promised.")
+    else:
+        verdict = Text.assemble("What was promised: ", _verdict(outcome), ".")
+    return order + verdict if set(ORDERS[1:]) <= set(judged) else verdict
 
 
 def _one_run(judgement: Judgement) -> Table:
@@ -97,36 +125,26 @@ def _one_run(judgement: Judgement) -> Table:
     return table
 
 
-def _many_runs(judgement: Judgement) -> Table:
-    title = f"{judgement.runs} runs, {judgement.events} events"
+def _many_runs(summary: Summary) -> Table:
+    title = f"{summary.runs} runs, {summary.events} events"
     table = Table(title=title, title_justify="left")
     table.add_column("property", no_wrap=True)
     for outcome in _LOOKS:
         table.add_column(f"runs: {outcome}", justify="right")
     table.add_column("checked", justify="right")
     table.add_column("violations", justify="right")
-    for name in PROPERTIES:
-        found = [verdict for verdict in judgement.verdicts if verdict.property == name]
-        if not found:
-            continue
-        counts: Counter[str] = Counter(verdict.verdict for verdict in found)
+    for tally in summary.tallies:
+        counts = (tally.holds, tally.violated, tally.unknown)
         cells = [
-            Text(str(counts[outcome]), style=look[1] if counts[outcome] else "dim")
-            for outcome, look in _LOOKS.items()
+            Text(str(count), style=style if count else "dim")
+            for count, (_, style) in zip(counts, _LOOKS.values(), strict=True)
         ]
-        checked = sum(verdict.checked for verdict in found)
-        table.add_row(name, *cells, str(checked), str(sum(v.violations for v in found)))
+        table.add_row(tally.property, *cells, str(tally.checked), str(tally.violations))
     return table
 
 
-def _print_witnesses(judgement: Judgement, console: Console) -> None:
-    broken = [
-        verdict
-        for verdict in judgement.verdicts
-        if verdict.verdict != "holds" and verdict.property in judgement.promises[verdict.run]
-    ]
-    broken.sort(key=lambda verdict: verdict.verdict == "unknown")
-    for verdict in broken[:WITNESSES_SHOWN]:
+def _print_worst(summary: Summary, console: Console) -> None:
+    for verdict in summary.worst:
         console.print(
             Text.assemble(
                 f"{verdict.run}: {verdict.property} ",
@@ -134,8 +152,8 @@ def _print_witnesses(judgement: Judgement, console: Console) -> None:
                 f": {_why(verdict)}",
             )
         )
-    if len(broken) > WITNESSES_SHOWN:
-        console.print(f"… and {len(broken) - WITNESSES_SHOWN} more (all of them with --json)")
+    if summary.broken > len(summary.worst):
+        console.print(f"… and {summary.broken - len(summary.worst)} more (all of them with --json)")
 
 
 def _verdict(outcome: str) -> Text:

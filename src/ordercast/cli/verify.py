@@ -3,21 +3,37 @@
 The exit code speaks of what was promised: by --order, else by the run's manifest, else
 everything up to causal order. 0: it holds; 1: it is violated; 2: unknown, or unusable input.
 
+With --output the result tables go to a directory, costs and all. Runs that are there already are
+not judged again: add files to the trace, say the same once more, and the tables grow.
+
 example:
   ordercast verify out
   ordercast verify events.parquet --quiesced --order causal --json
+  ordercast verify logs --output results --skip-bad-rows
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-from ordercast.cli.console import print_judgement, steps
+from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
-from ordercast.trace.verdicts import Judgement, properties_of_order
+from ordercast.trace.verdicts import (
+    PROPERTIES,
+    Judgement,
+    exit_code,
+    properties_named,
+    properties_of_order,
+)
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.findings import Findings
 
 __all__ = ["act", "add_arguments", "add_spark_arguments", "judge"]
 
@@ -28,8 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--order", help="the order that must have held, such as fifo or causal")
     parser.add_argument(
+        "--only", metavar="PROPERTIES", help="judge only these, such as fifo,causal"
+    )
+    parser.add_argument(
         "--quiesced", action="store_true", help="runs without a manifest had come to rest"
     )
+    parser.add_argument(
+        "--skip-bad-rows", action="store_true",
+        help="leave out rows and files that cannot be used, and say how many",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR",
+        help="write the result tables here, and judge only runs that are not here yet",
+    )  # fmt: skip
+    parser.add_argument("--again", action="store_true", help="with --output: judge everything anew")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     add_spark_arguments(parser)
 
@@ -43,17 +71,42 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(options: argparse.Namespace) -> int:
-    judgement = judge(options, options.trace, quiesced=options.quiesced, order=options.order)
+    if options.again and options.output is None:
+        raise UsageError("--again is about the results in a directory: give it with --output")
+    only = PROPERTIES if options.only is None else options.only.split(",")
+    findings = _examine(
+        options,
+        options.trace,
+        quiesced=options.quiesced,
+        order=options.order,
+        properties=properties_named(only),
+        skip=options.skip_bad_rows,
+        output=options.output,
+        again=options.again,
+    )
+    summary = findings.summary()
     if options.json:
-        print(json.dumps(judgement.to_json()))
+        _print_json(findings, sys.stdout, skipped=options.skip_bad_rows)
+    elif summary.runs == 1:
+        print_judgement(findings.judgement())
     else:
-        print_judgement(judgement)
-    return judgement.exit_code
+        print_summary(summary)
+    print_skipped(summary, to_stderr=options.json)
+    if options.output is not None and not options.json:
+        print(f"tables: {options.output}")
+    return exit_code(summary.outcome)
 
 
 def judge(
     options: argparse.Namespace, trace: Path, *, quiesced: bool = False, order: str | None = None
 ) -> Judgement:
+    """The verdicts on few runs, with the Spark settings of the command line."""
+    return _examine(options, trace, quiesced=quiesced, order=order).judgement()
+
+
+def _examine(
+    options: argparse.Namespace, trace: Path, *, order: str | None, **choices: Any
+) -> Findings:
     """Judge with the Spark settings of the command line. What can be refused at once is refused
     before Spark starts, which takes seconds."""
     config = {}
@@ -69,11 +122,31 @@ def judge(
 
     with steps() as progress:
         progress.begin(f"judging {trace} on Spark")
-        return pipeline.judge(
+        return pipeline.examine(
             trace,
             master=options.master,
             config=config,
             verbose=options.verbose,
-            quiesced=quiesced,
             order=order,
+            **choices,
         )
+
+
+def _print_json(findings: Findings, out: TextIO, *, skipped: bool) -> None:
+    """As `json.dumps` would, without ever holding all of the verdicts."""
+    head = {
+        "runs": len(findings.runs),
+        "events": findings.events,
+        "order_held": findings.order_held,
+        **({"skipped": len(findings.flaws)} if skipped else {}),
+    }
+    out.write(f'{json.dumps(head)[:-1]}, "verdicts": [')
+    out.writelines(_separated(findings))
+    out.write("]}\n")
+
+
+def _separated(findings: Findings) -> Iterator[str]:
+    comma = ""
+    for row in findings.rows():
+        yield comma + json.dumps(row)
+        comma = ", "

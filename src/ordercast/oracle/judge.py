@@ -170,11 +170,12 @@ def _precedence(
 
 
 def total_pairwise(run: Run) -> Finding:
-    """Facts are deliveries of messages that at least two processes delivered; violations are pairs
-    of messages."""
+    """Facts are neighbours in one process's order, of messages that others delivered as well;
+    violations are pairs of messages."""
     messages = sorted({m for p in run.members for m in run.deliveries[p]})
     by = {m: [p for p in run.members if run.first(p, m) is not None] for m in messages}
-    facts = sum(len(by[m]) for m in messages if len(by[m]) >= 2)
+    shared = [sum(p in by[m] and len(by[m]) >= 2 for m in messages) for p in run.members]
+    facts = sum(max(count - 1, 0) for count in shared)
     crossed = []
     for m, n in combinations(messages, 2):
         orders = {

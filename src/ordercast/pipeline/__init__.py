@@ -7,30 +7,26 @@ have it. It rebuilds what happened from the events alone and shares no code with
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ordercast.errors import TraceError
 from ordercast.pipeline.session import open_session, require_pyspark, session
-from ordercast.trace.manifest import Manifest
-from ordercast.trace.verdicts import (
-    PROPERTIES,
-    Judgement,
-    Verdict,
-    promised,
-    properties_of_order,
-)
+from ordercast.trace.directory import event_files
+from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from ordercast.pipeline.engine import Options, Results
+    from ordercast.pipeline.findings import Findings
     from ordercast.pipeline.source import Source
+    from ordercast.pipeline.tables import Stored
 
-__all__ = ["judge", "open_session", "session", "verify"]
+__all__ = ["examine", "judge", "open_session", "read_results", "session", "verify"]
 
 _SMALL_BYTES = 4 << 20
 
@@ -47,24 +43,68 @@ def judge(
     skip: bool = False,
     spark: SparkSession | None = None,
 ) -> Judgement:
+    """The verdicts on a trace on disk, each as an object: for some thousand runs. See `examine`."""
+    return examine(
+        path, master=master, config=config, verbose=verbose, quiesced=quiesced, order=order,
+        properties=properties, skip=skip, spark=spark,
+    ).judgement()  # fmt: skip
+
+
+def examine(
+    path: Path,
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    quiesced: bool = False,
+    order: str | None = None,
+    properties: Collection[str] = PROPERTIES,
+    skip: bool = False,
+    output: Path | None = None,
+    again: bool = False,
+    spark: SparkSession | None = None,
+) -> Findings:
     """The verdicts on a trace on disk, in `spark` or in a session of its own.
 
     `quiesced` says that runs without a manifest came to rest; `order` is what must hold, whatever
-    the manifests promise; with `skip`, rows that cannot be used are counted and left out.
+    the manifests promise; with `skip`, rows that cannot be used are counted and left out. The
+    result tables go to the directory `output`; runs that are there already are judged only `again`.
     """
     require_pyspark()
     from ordercast.pipeline.engine import Options
     from ordercast.pipeline.source import inspect
+    from ordercast.pipeline.tables import open_directory
 
     # Mistakes that need no Spark to be seen are told before it starts.
     demanded = None if order is None else properties_of_order(order)
-    source = inspect(path, skip=skip)
-    options = Options(properties, quiesced, skip)
-    if spark is not None:
-        return _judge(spark, source, options, demanded)
-    settings = _for_size(source.size) | dict(config or {})
-    with session(master=master, config=settings, verbose=verbose) as opened:
-        return _judge(opened, source, options, demanded)
+    options = Options(properties_named(properties), quiesced, skip, demanded=demanded)
+
+    def opened(source: Source) -> AbstractContextManager[SparkSession]:
+        if spark is not None:
+            return nullcontext(spark)
+        settings = _for_size(source.size) | dict(config or {})
+        return session(master=master, config=settings, verbose=verbose)
+
+    if output is None:
+        source = inspect(path, skip=skip)
+        with opened(source) as running:
+            return _find(running, source, options)
+    event_files(path)  # or there is nothing to make a directory for
+    with open_directory(output, options, again=again) as directory:
+        source = directory.unjudged(path)
+        if source.files or source.unreadable or source.manifests:
+            with opened(source) as running:
+                torn = directory.record.torn
+                results, under = _judged(running, source, replace(options, torn=torn))
+                try:
+                    if not directory.record.parts:
+                        _require_events(path, results)
+                    directory.add(results, torn=under.torn)
+                finally:
+                    results.release()
+        elif not directory.record.parts:
+            raise TraceError(f"{path}: there is no event in it")
+        return directory.findings()
 
 
 def verify(
@@ -77,66 +117,73 @@ def verify(
 ) -> Results:
     """The result tables of a trace in DataFrames: `verify(…).table("verdicts")`.
 
-    in: events: `trace.parquet.arrow_schema`; runs, one row each: `judging.RUNS`. Runs that are not
-    in `runs` are judged as runs without a manifest. Call `release` on what comes back when done.
+    in: events: `trace.parquet.arrow_schema`; runs, one row each: `results.DESCRIBED`, of which the
+    last columns may be missing. Runs that are not in `runs` are judged as runs without a manifest.
+    Call `release` on what comes back when done.
     """
     from ordercast.pipeline.engine import Options, judge_frame
 
-    return judge_frame(events, runs, Options(properties, False, skip))
+    return judge_frame(events, runs, Options(properties_named(properties), False, skip))
 
 
-def _judge(
-    spark: SparkSession, source: Source, options: Options, demanded: tuple[str, ...] | None
-) -> Judgement:
+def read_results(spark: SparkSession, directory: Path) -> Stored:
+    """The result tables in a directory that `examine` wrote to, as `verify` gives them."""
+    from ordercast.pipeline.tables import Stored
+
+    return Stored(spark, Path(directory))
+
+
+def _find(spark: SparkSession, source: Source, options: Options) -> Findings:
+    from ordercast.pipeline.findings import Findings
+
+    results, _ = _judged(spark, source, options)
+    try:
+        _require_events(source.path, results)
+        return Findings.of(*(results.collect(name) for name in ("verdicts", "runs", "flaws")))
+    finally:
+        results.release()
+
+
+def _judged(spark: SparkSession, source: Source, options: Options) -> tuple[Results, Options]:
+    """The results, to be released, and the options under which they are right."""
     from ordercast.pipeline.engine import judge_source
 
     results = judge_source(spark, source, options)
     try:
         flaws = results.collect("flaws")
         if len(flaws) and not options.skip:
-            raise _refusal(source.path, flaws.to_pylist())
-        if None in flaws.column("run").to_pylist() and not options.torn:
-            # What was left out may belong to any run: none is known to be whole.
-            return _judge(spark, source, replace(options, torn=True), demanded)
-        verdicts = results.collect("verdicts").to_pylist()
-        seen = results.collect("runs").to_pylist()
-    finally:
+            raise TraceError(_first(source.path, flaws))
+    except BaseException:
         results.release()
-    events = sum(row["events"] for row in seen)
-    if not events and not len(flaws):
-        raise TraceError(f"{source.path}: there is no event in it")
-    rank = {name: index for index, name in enumerate(PROPERTIES)}
-    verdicts.sort(key=lambda row: (row["run"], rank[row["property"]]))
-    promises = {}
-    for run in sorted(row["run"] for row in seen):
-        manifest = source.manifests.get(run) or Manifest(run, ())
-        wanted = promised(manifest, options.properties) if demanded is None else demanded
-        promises[run] = tuple(name for name in options.properties if name in wanted)
-    return Judgement(
-        runs=len(promises),
-        events=events,
-        verdicts=msgspec.convert(verdicts, tuple[Verdict, ...]),
-        promises=promises,
-        skipped=tuple(sorted({_place(flaw) for flaw in flaws.to_pylist()})),
-    )
+        raise
+    if not flaws["run"].null_count or options.torn:
+        return results, options
+    # What was left out may belong to any run: none is known to be whole.
+    results.release()
+    return _judged(spark, source, replace(options, torn=True))
 
 
-def _refusal(path: Path, flaws: list[dict[str, object]]) -> TraceError:
+def _require_events(path: Path, results: Results) -> None:
+    if any(results.collect("runs")["events"].to_numpy()):
+        return
+    flaws = results.collect("flaws")
+    if len(flaws):
+        raise TraceError(f"nothing of {path} can be used: {_first(path, flaws)}")
+    raise TraceError(f"{path}: there is no event in it")
+
+
+def _first(path: Path, flaws: pa.Table) -> str:
     """The first flaw in a sentence; those of single rows before those of several."""
-    first = min(flaws, key=lambda f: (f["file"] is None, f["file"] or "", f["row"] or 0, f["flaw"]))
-    return TraceError(_place(first) if first["file"] else f"{path}: {first['flaw']}")
+    from ordercast.pipeline.findings import PLACES, place
 
-
-def _place(flaw: Mapping[str, object]) -> str:
-    file, row = flaw["file"], flaw["row"]
-    if file is None:
-        return str(flaw["flaw"])
-    word = "line" if str(file).endswith(".jsonl") else "row"
-    where = f"{file}, {word} {row}" if row is not None else f"{file}"
-    return f"{where}: {flaw['flaw']}"
+    [flaw] = flaws.sort_by(PLACES).slice(0, 1).to_pylist()
+    return place(flaw) if flaw["file"] else f"{path}: {flaw['flaw']}"
 
 
 def _for_size(size: int) -> dict[str, str]:
-    """A short job is over before what the JVM's second compiler makes of it could pay off."""
-    quick = size < _SMALL_BYTES
-    return {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"} if quick else {}
+    """A short job is over before what the JVM's second compiler makes of it could pay off. And
+    results may be as large as this process can hold."""
+    settings = {"spark.driver.maxResultSize": "0"}
+    if size < _SMALL_BYTES:
+        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+    return settings

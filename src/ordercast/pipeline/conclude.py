@@ -165,11 +165,12 @@ def _unmet(delivered: Ints, missing: Ints) -> Iterator[tuple[int, int, int]]:
 
 
 def _shared(delivered: Ints) -> int:
-    """Deliveries of messages that at least two processes have delivered."""
+    """Neighbours in each process's order, of messages that others have delivered as well."""
     if len(delivered) < 2:
         return 0
     second = np.sort(delivered, axis=0)[-2]
-    return int(np.minimum(delivered, second).sum())
+    mine = np.minimum(delivered, second).sum(axis=1)
+    return int(np.maximum(mine - 1, 0).sum())
 
 
 def _first(pairs: Iterator[Pair | None]) -> Pair | None:

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from ordercast.pipeline.arrange import arrange
 from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.conclude import conclude
+from ordercast.pipeline.events import every_column, read_events
 from ordercast.pipeline.huge import (
     WINDOWED,
     Found,
@@ -34,14 +34,15 @@ from ordercast.pipeline.huge import (
     scan_pieces,
     windows,
 )
-from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged, judge_rows, warm_up
+from ordercast.pipeline.judging import Judged, judge_rows, warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
+from ordercast.pipeline.results import DESCRIBED, Results, concluded, once
 from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
 from ordercast.pipeline.shipping import in_tasks, is_local
-from ordercast.pipeline.source import Item, Source, huge_runs, inspect, items
+from ordercast.pipeline.source import Item, Source, digest, huge_runs, inspect, items
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.verdicts import PROPERTIES
+from ordercast.trace.verdicts import PROPERTIES, promised
 
 __all__ = ["Options", "Results", "judge_frame", "judge_source"]
 
@@ -51,8 +52,7 @@ _ITEM_ROWS_LEAST = 1 << 16
 _BLOB_ROWS = 1 << 16
 HUGE_ROWS = 1 << 22
 """From here on a run is split."""
-_GROUPS_AT_ONCE = 8
-_TABLES = {"verdicts": VERDICTS, "violations": VIOLATIONS, "flaws": FLAWS, "runs": SEEN}
+_TASKS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,59 +64,31 @@ class Options:
     """Rows that cannot be used are left out."""
     torn: bool = False
     """Any run may have holes, whatever its manifest says."""
-
-
-class Results:
-    """What the tasks gave back. `release` it when done."""
-
-    def __init__(self, parts: DataFrame) -> None:
-        self._parts = parts.persist()
-
-    def release(self) -> None:
-        self._parts.unpersist()
-
-    def table(self, part: str) -> DataFrame:
-        """One of the result tables as a DataFrame: verdicts, violations, flaws, runs."""
-        schema = _TABLES[part]
-
-        def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for payload in batch.column("payload"):
-                    yield from unpack(payload.as_py()).cast(schema).to_batches()
-
-        return (
-            self._parts.where(F.col("part") == part)
-            .select("payload")
-            .mapInArrow(unpacked, _spark_schema(schema))
-        )
-
-    def collect(self, part: str) -> pa.Table:
-        """The same, here: for what a person will read."""
-        rows = self._parts.where(F.col("part") == part).select("payload").collect()
-        tables = [unpack(row["payload"]) for row in rows]
-        return pa.concat_tables([_TABLES[part].empty_table(), *tables])
+    demanded: Collection[str] | None = None
+    """What must hold, whatever was promised."""
 
 
 def judge_source(spark: SparkSession, source: Source, options: Options) -> Results:
     """A trace on disk."""
-    source = source.at(in_tasks(spark, source.files))
+    source = whole = source.at(in_tasks(spark, source.files))
     frames: list[DataFrame] = []
     ready: list[tuple[str, pa.Table]] = []
     for run in () if options.skip else huge_runs(source, HUGE_ROWS):
         source, alone = source.split(run)
         try:
-            ready += _tables(_judge_alone(spark, run, alone, options))
+            judged = _judge_alone(spark, run, alone, options)
+            ready += _tables(judged, _described(alone.manifests.values()), options)
         except Unhealthy:
             pieces = tuple(group.piece for group in alone.groups)
-            whole = Item(pieces, runs=tuple(alone.manifests.values()))
-            frames.append(_judge_items(spark, [whole], options))
+            item = Item(pieces, runs=tuple(alone.manifests.values()))
+            frames.append(_judge_items(spark, [item], options))
     ready += [("flaws", pa.Table.from_pylist([lost], FLAWS)) for lost in _lost(source)]
     if source.rows or source.manifests or not (frames or ready):
         frames.append(_judge_rest(spark, source, options))
     if ready:
         rows = [(name, bytearray(pack(table))) for name, table in ready]
         frames.append(spark.createDataFrame(rows, _PARTS))
-    return Results(reduce(DataFrame.union, frames))
+    return Results(reduce(DataFrame.union, frames), lambda: read_events(spark, whole))
 
 
 def _lost(source: Source) -> list[dict[str, str]]:
@@ -161,10 +133,13 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
     if not described.complete or options.torn:
         raise Unhealthy
     pieces = [group.piece for group in source.groups]
-    cuts = range(0, len(pieces), _GROUPS_AT_ONCE)
+    # Few tasks: one costs more to start than a row group to look at.
+    tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    step = max(1, -(-len(pieces) // tasks))
+    cuts = range(0, len(pieces), step)
 
     def look(index: int) -> list[Segment]:
-        return list(scan_pieces(pieces[index : index + _GROUPS_AT_ONCE], members))
+        return list(scan_pieces(pieces[index : index + step], members))
 
     segments = [one for part in _each(spark, cuts, look, list[Segment]) for one in part]
     tally = Tally.of(segments, members)
@@ -172,7 +147,7 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
         raise Unhealthy  # a process that is not there is no member
     found: list[Found] = []
     if any(name in options.properties for name in WINDOWED):
-        parts = list(windows(tally, 2 * spark.sparkContext.defaultParallelism))
+        parts = list(windows(tally, tasks // 2, options.properties))
 
         def judge(index: int) -> Found:
             return judge_window(parts[index], options.properties)
@@ -211,7 +186,7 @@ def _each(
 
 
 def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results:
-    """Events and runs as DataFrames: `trace.parquet.arrow_schema`, and `judging.RUNS`."""
+    """Events and runs as DataFrames: `trace.parquet.arrow_schema`, and `results.DESCRIBED`."""
     buckets = max(
         events.rdd.getNumPartitions(), events.sparkSession.sparkContext.defaultParallelism
     )
@@ -229,13 +204,15 @@ def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results
 
     def pack_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            table = pa.Table.from_batches([batch]).select(RUNS.names).cast(RUNS)
+            known = {name: batch.column(name) for name in batch.schema.names}
+            columns = [known.get(f.name, pa.nulls(len(batch))).cast(f.type) for f in DESCRIBED]
+            table = pa.table(columns, schema=DESCRIBED)
             yield from _in_buckets("runs", table, buckets)
 
     packed = events.select(*names).mapInArrow(pack_events, _BUCKETS)
-    return Results(
-        _judge_packed(packed.union(runs.mapInArrow(pack_runs, _BUCKETS)), options, buckets)
-    )
+    described = runs.mapInArrow(pack_runs, _BUCKETS)
+    parts = _judge_packed(packed.union(described), options, buckets)
+    return Results(parts, lambda: every_column(events))
 
 
 _PARTS = "part string, payload binary"
@@ -310,7 +287,7 @@ def _judge_packed(packed: DataFrame, options: Options, buckets: int) -> DataFram
             nothing = typed(pa.table({name: pa.nulls(0) for name in COLUMNS}))
             yield from _judged(
                 pa.concat_tables([nothing, *mine["events"]]).unify_dictionaries(),
-                pa.concat_tables([RUNS.empty_table(), *mine["runs"]]),
+                pa.concat_tables([DESCRIBED.empty_table(), *mine["runs"]]),
                 pa.concat_tables([FLAWS.empty_table(), *mine["flaws"]]),
                 options,
             )
@@ -367,20 +344,19 @@ def _judged(
     events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """Everything there is to say about some runs. `described` may name runs without events."""
-    bad = _once(bad)
+    bad = once(bad)
     if len(bad):
         yield _part("flaws", bad)
         if not options.skip:
             return
     runs = _with_holes(_with_bare(described, events, options), bad, torn=options.torn)
-    for name, table in _tables(judge_rows(events, runs, options.properties, skip=options.skip)):
+    judged = judge_rows(events, runs, options.properties, skip=options.skip)
+    for name, table in _tables(judged, runs, options):
         yield _part(name, table)
 
 
-def _tables(judged: Judged) -> list[tuple[str, pa.Table]]:
-    tables = (judged.flaws, judged.verdicts, judged.violations, judged.seen)
-    names = ("flaws", "verdicts", "violations", "runs")
-    return [(name, table) for name, table in zip(names, tables, strict=True) if len(table)]
+def _tables(judged: Judged, runs: pa.Table, options: Options) -> list[tuple[str, pa.Table]]:
+    return list(concluded(judged, runs, options.properties, options.demanded).items())
 
 
 def _described(manifests: Iterable[Manifest]) -> pa.Table:
@@ -391,10 +367,12 @@ def _described(manifests: Iterable[Manifest]) -> pa.Table:
             "size": len(manifest.processes),
             "quiesced": manifest.quiesced,
             "complete": manifest.complete,
+            "promises": promised(manifest, PROPERTIES),
+            "manifest": digest(manifest),
         }
         for manifest in manifests
     ]
-    return pa.Table.from_pylist(rows, RUNS)
+    return pa.Table.from_pylist(rows, DESCRIBED)
 
 
 def _with_bare(described: pa.Table, events: pa.Table, options: Options) -> pa.Table:
@@ -406,7 +384,7 @@ def _with_bare(described: pa.Table, events: pa.Table, options: Options) -> pa.Ta
         for run in seen
         if run not in known
     ]
-    return pa.concat_tables([described, pa.Table.from_pylist(bare, RUNS)])
+    return pa.concat_tables([described, pa.Table.from_pylist(bare, DESCRIBED)])
 
 
 def _with_holes(runs: pa.Table, bad: pa.Table, *, torn: bool) -> pa.Table:
@@ -420,23 +398,5 @@ def _with_holes(runs: pa.Table, bad: pa.Table, *, torn: bool) -> pa.Table:
     return runs.set_column(runs.schema.get_field_index("complete"), "complete", pa.array(complete))
 
 
-def _once(bad: pa.Table) -> pa.Table:
-    """Row groups at the ends of items are read twice, and so are their flaws; see `Results`."""
-    return bad.group_by(FLAWS.names).aggregate([]).select(FLAWS.names)
-
-
 def _part(name: str, table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"part": [name], "payload": [pack(table)]}, _ARROW_PARTS)
-
-
-def _spark_schema(schema: pa.Schema) -> str:
-    names = {"string": "string", "int64": "bigint", "int32": "int", "bool": "boolean"}
-
-    def one(kind: pa.DataType) -> str:
-        if pa.types.is_list(kind):
-            return f"array<{one(kind.value_type)}>"
-        if pa.types.is_struct(kind):
-            return f"struct<{', '.join(f'{f.name}: {one(f.type)}' for f in kind)}>"
-        return names[str(kind)]
-
-    return ", ".join(f"{field.name} {one(field.type)}" for field in schema)

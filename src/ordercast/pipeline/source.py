@@ -6,8 +6,9 @@ files' own statistics. Rows of many runs all mixed up cannot be cut so: they mus
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests
 from ordercast.trace.manifest import Manifest
 
-__all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
+__all__ = ["Group", "Item", "Source", "digest", "huge_runs", "inspect", "items"]
 
 _LINE_BYTES = 120
 """About what an event takes as a JSON line: only to guess how many there are."""
@@ -79,10 +80,15 @@ class Source:
             return False
         spans = sorted((p[0], q[0], p[1], q[1]) for p, q in bounds if p and q)
         return all(
-            before[2] < after[0] or (before[2] == after[0] and before[3] < after[1])
+            before[2] < after[0]
+            # Positions that belong to several processes say nothing.
+            or (before[2] == after[0] and (before[0] < before[2] or before[3] < after[1]))
             for before, after in pairwise(spans)
-            if before[0] == before[2]
         )
+
+    def only(self, runs: Iterable[str]) -> Source:
+        """The same events, with these manifests and no others."""
+        return replace(self, manifests={run: self.manifests[run] for run in runs})
 
     def split(self, run: str) -> tuple[Source, Source]:
         """Everything but one run, whose row groups hold nothing else; and that run."""
@@ -123,13 +129,16 @@ class Item:
         return sum(piece.rows for piece in self.pieces)
 
 
-def inspect(path: Path, *, skip: bool = False) -> Source:
-    """Needs no session, so that a mistyped name is told before one starts."""
+def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -> Source:
+    """Needs no session, so that a mistyped name is told before one starts. Files that it is to go
+    `without` are not even opened."""
     lines: list[Piece] = []
     groups: list[Group] = []
     unreadable: list[tuple[str, str]] = []
     size = 0
     for file in (file.absolute() for file in event_files(path)):
+        if file in without:
+            continue
         size += file.stat().st_size
         if file.suffix == ".jsonl":
             rows = file.stat().st_size // _LINE_BYTES
@@ -149,6 +158,11 @@ def inspect(path: Path, *, skip: bool = False) -> Source:
         size=size,
         unreadable=tuple(unreadable),
     )
+
+
+def digest(manifest: Manifest) -> str:
+    """A few letters that change if anything in the manifest does."""
+    return hashlib.blake2b(manifest.to_json(), digest_size=8).hexdigest()
 
 
 def _groups(file: Path) -> Iterable[Group]:

@@ -19,10 +19,14 @@ __all__ = [
     "PROPERTIES",
     "Judgement",
     "Outcome",
+    "Summary",
+    "Tally",
     "Verdict",
     "Witness",
+    "exit_code",
     "order_held",
     "promised",
+    "properties_named",
     "properties_of_order",
 ]
 
@@ -101,7 +105,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        return {"holds": 0, "violated": 1, "unknown": 2}[self.outcome]
+        return exit_code(self.outcome)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -110,6 +114,44 @@ class Judgement(Struct, frozen=True):
             "order_held": self.order_held,
             "verdicts": [msgspec.to_builtins(verdict) for verdict in self.verdicts],
         }
+
+
+class Tally(Struct, frozen=True):
+    """What became of one property in many runs."""
+
+    property: str
+    holds: int
+    """In how many runs it does, and so on."""
+    violated: int
+    unknown: int
+    checked: int
+    violations: int
+
+
+class Summary(Struct, frozen=True):
+    """All verdicts on a trace, summed up: however many runs there are, a person can read it."""
+
+    runs: int
+    events: int
+    order_held: str
+    """The weakest over all runs of the strongest order that held in each."""
+    outcome: Outcome
+    """Of what was promised; see `Judgement.outcome`."""
+    promises: int
+    """How many of the verdicts are on something that was promised."""
+    tallies: tuple[Tally, ...]
+    broken: int
+    """How many promises do not hold, or may not."""
+    worst: tuple[Verdict, ...]
+    """The first few of these: violated before unknown, then by run."""
+    skipped: int
+    """How many rows or files were left out: the verdicts cover the rest."""
+    places: tuple[str, ...]
+    """Where, and why; the first few of them."""
+
+
+def exit_code(outcome: Outcome) -> int:
+    return {"holds": 0, "violated": 1, "unknown": 2}[outcome]
 
 
 def order_held(verdicts: Iterable[Verdict]) -> str:
@@ -129,6 +171,15 @@ def properties_of_order(order: str) -> tuple[str, ...]:
     if word is None:
         raise UsageError(f"there is no order {order!r}: choose one of {', '.join(_BY_ORDER)}")
     return _BY_ORDER[word]
+
+
+def properties_named(names: Iterable[str]) -> tuple[str, ...]:
+    """The same names in our order, if all of them are properties."""
+    wanted = tuple(names)
+    for name in wanted:
+        if name not in PROPERTIES:
+            raise UsageError(f"there is no property {name!r}: choose from {', '.join(PROPERTIES)}")
+    return tuple(name for name in PROPERTIES if name in wanted)
 
 
 def _word(order: str) -> str | None:

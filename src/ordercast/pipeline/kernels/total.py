@@ -77,15 +77,22 @@ def mark_total(
 
 @kernel
 def shared(first: Ints) -> int:
-    """How many deliveries are of messages that some other process delivered as well."""
-    total = 0
+    """How many neighbours there are in all processes' orders, of messages that others delivered
+    as well."""
+    members = first.shape[1]
+    mine = np.zeros(members, np.int64)
     for m in range(first.shape[0]):
         count = 0
-        for p in range(first.shape[1]):
+        for p in range(members):
             if first[m, p] != NEVER:
                 count += 1
         if count >= 2:
-            total += count
+            for p in range(members):
+                if first[m, p] != NEVER:
+                    mine[p] += 1
+    total = 0
+    for p in range(members):
+        total += max(mine[p] - 1, 0)
     return total
 
 

@@ -1,0 +1,48 @@
+"""A trace's events as a DataFrame, with everything that costs are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ordercast.pipeline.results import spark_schema, spark_type
+from ordercast.pipeline.rows import load
+from ordercast.pipeline.source import Source
+from ordercast.trace.parquet import arrow_schema
+
+__all__ = ["every_column", "read_events"]
+
+
+def read_events(spark: SparkSession, source: Source) -> DataFrame:
+    """The rows that can be used, read by the tasks themselves, as for judging: whatever types
+    others wrote, whatever their files are called, and wherever the tasks run.
+
+    Lines cost far more to parse than to keep, so those are kept; `unpersist` them.
+    """
+    schema = arrow_schema()
+    pieces = (*source.lines, *(group.piece for group in source.groups))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column("id").to_pylist():
+                yield from load([pieces[index]], measured=True).events.cast(schema).to_batches()
+
+    size = max(len(pieces), 1)
+    found = spark.range(len(pieces), numPartitions=size).mapInArrow(run, spark_schema(schema))
+    return found.persist() if source.lines else found
+
+
+def every_column(events: DataFrame) -> DataFrame:
+    """in: some columns of a trace
+    out: all of them, in the trace's types; those that are missing are null"""
+    return events.select(
+        *(
+            (F.col(field.name) if field.name in events.columns else F.lit(None))
+            .try_cast(spark_type(field.type))
+            .alias(field.name)
+            for field in arrow_schema()
+        )
+    )

@@ -1,0 +1,209 @@
+"""The result tables: what is in them, and how to get at them while Spark has them.
+
+`concluded` runs in the tasks, so what a run held and promised is known wherever its verdicts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ordercast.pipeline.blobs import pack, unpack
+from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
+from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.kernels.kernel import Bools
+from ordercast.pipeline.rows import FLAWS
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
+
+__all__ = ["DESCRIBED", "TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
+
+_TOLD = [pa.field("promises", pa.list_(pa.string())), pa.field("manifest", pa.string())]
+
+DESCRIBED = pa.schema([*RUNS, *_TOLD])
+"""`RUNS`, and what each run promised (null: nothing that we know of) and its manifest's digest."""
+
+TABLES = {
+    "verdicts": VERDICTS.append(pa.field("promised", pa.bool_())),
+    "violations": VIOLATIONS,
+    "runs": pa.schema(
+        [
+            *SEEN,
+            pa.field("order_held", pa.string()),
+            pa.field("promised", pa.list_(pa.string())),
+            pa.field("outcome", pa.string()),
+            pa.field("manifest", pa.string()),
+        ]
+    ),
+    "flaws": FLAWS,
+    "costs": COSTS,
+    "throughput": THROUGHPUT,
+}
+"""The columns of each; `docs/results.md` says what they mean."""
+
+_MEASURED = {"costs": costs, "throughput": throughput}
+_OUTCOMES = pa.array(["holds", "violated", "unknown"])
+_BY_DEFAULT = promised(Manifest("", ()), PROPERTIES)
+
+
+class Results:
+    """What the tasks gave back. `release` it when done."""
+
+    def __init__(self, parts: DataFrame, events: Callable[[], DataFrame]) -> None:
+        """in: parts: part (a table's name), payload (some of its rows); events: the columns of a
+        trace, asked for only if something is to be measured"""
+        self._parts = parts.persist()
+        self._read = events
+
+    @cached_property
+    def _events(self) -> DataFrame:
+        return self._read()
+
+    def release(self) -> None:
+        self._parts.unpersist()
+        if "_events" in self.__dict__:
+            self._events.unpersist()
+
+    def table(self, name: str) -> DataFrame:
+        """One of the `TABLES` as a DataFrame."""
+        schema = TABLES[name]
+        if name in _MEASURED:
+            return _MEASURED[name](self._events)
+
+        def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for payload in batch.column("payload"):
+                    yield from unpack(payload.as_py()).cast(schema).to_batches()
+
+        found = self._payloads(name).mapInArrow(unpacked, spark_schema(schema))
+        if name != "flaws":
+            return found
+        placed = F.col("file").isNotNull()
+        return found.where(placed).distinct().union(found.where(~placed))
+
+    def collect(self, name: str) -> pa.Table:
+        """The same, here: for what a person will read."""
+        tables = [unpack(row["payload"]) for row in self._payloads(name).collect()]
+        table = pa.concat_tables([TABLES[name].empty_table(), *tables])
+        return once(table) if name == "flaws" else table
+
+    def stream(self, name: str) -> Iterator[pa.Table]:
+        """The same, one task's share after the other: for what is only passing through."""
+        if name == "flaws":
+            yield self.collect(name)
+            return
+        if name not in _MEASURED:
+            yield from map(unpack, _passing(self._payloads(name)))
+            return
+        schema = TABLES[name]
+
+        def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                payload = pack(pa.Table.from_batches([batch]).cast(schema))
+                yield pa.RecordBatch.from_pydict({"payload": [payload]})
+
+        payloads = self.table(name).mapInArrow(packed, "payload binary").persist()
+        try:
+            payloads.count()  # by all tasks at once, before they are asked one by one
+            yield from map(unpack, _passing(payloads))
+        finally:
+            payloads.unpersist()
+
+    def _payloads(self, name: str) -> DataFrame:
+        return self._parts.where(F.col("part") == name).select("payload")
+
+
+def _passing(payloads: DataFrame) -> Iterator[bytes]:
+    for row in payloads.toLocalIterator(prefetchPartitions=True):
+        yield row["payload"]
+
+
+def concluded(
+    judged: Judged,
+    described: pa.Table,
+    properties: Collection[str],
+    demanded: Collection[str] | None,
+) -> dict[str, pa.Table]:
+    """What was judged, as rows of the `TABLES`; those that have none are left out.
+
+    in: described: `DESCRIBED`, in any order; `demanded` is what must hold whatever was promised
+    """
+    runs = described.take(pc.index_in(judged.seen["run"], described["run"].combine_chunks()))
+    wanted = [name for name in PROPERTIES if name in properties]
+    binding = _binding(runs["promises"], wanted, demanded)
+    told = pc.index_in(judged.verdicts["verdict"], _OUTCOMES).to_numpy().reshape(binding.shape)
+    broken, doubtful = (((told == code) & binding).any(axis=1) for code in (1, 2))
+    new = {
+        "order_held": pa.array(ORDERS).take(pa.array(_rungs(told == 0, wanted))),
+        "promised": _lists(binding, wanted),
+        "outcome": _OUTCOMES.take(pa.array(np.where(broken, 1, np.where(doubtful, 2, 0)))),
+        "manifest": runs["manifest"],
+    }
+    tables = {
+        "flaws": judged.flaws,
+        "verdicts": judged.verdicts.append_column("promised", pa.array(binding.ravel())),
+        "violations": judged.violations,
+        "runs": pa.table([*judged.seen.columns, *new.values()], schema=TABLES["runs"]),
+    }
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _binding(
+    promises: pa.ChunkedArray, wanted: list[str], demanded: Collection[str] | None
+) -> Bools:
+    """run × property: must it hold?"""
+    size = len(promises)
+    if demanded is not None:
+        return np.tile(np.array([name in demanded for name in wanted], np.bool_), (size, 1))
+    silent = np.asarray(promises.is_null().to_numpy(), np.bool_)
+    binding = np.outer(silent, [name in _BY_DEFAULT for name in wanted])
+    lengths = pc.fill_null(pc.list_value_length(promises), 0).to_numpy()
+    names = pc.list_flatten(promises)
+    codes = pc.fill_null(pc.index_in(names, pa.array(wanted, pa.string())), -1).to_numpy()
+    binding[np.repeat(np.arange(size), lengths)[codes >= 0], codes[codes >= 0]] = True
+    return binding
+
+
+def _rungs(holds: Bools, wanted: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """For each run how far up the ladder it held, without a gap."""
+    held = np.ones(len(holds), np.bool_)
+    height = np.zeros(len(holds), np.int64)
+    for name in ORDERS[1:]:
+        held = held & (holds[:, wanted.index(name)] if name in wanted else False)
+        height += held
+    return height
+
+
+def _lists(binding: Bools, wanted: list[str]) -> pa.Array:
+    ends = np.concatenate(([0], np.cumsum(binding.sum(axis=1)))).astype(np.int32)
+    names = pa.array(wanted, pa.string()).take(pa.array(np.nonzero(binding)[1]))
+    return pa.ListArray.from_arrays(pa.array(ends), names)
+
+
+def once(flaws: pa.Table) -> pa.Table:
+    """Row groups at the ends of items are read twice, and so are their flaws. What has no place of
+    its own was found by comparing rows, and only once."""
+    placed = flaws["file"].is_valid()
+    first = flaws.filter(placed).group_by(FLAWS.names).aggregate([]).select(FLAWS.names)
+    return pa.concat_tables([first, flaws.filter(pc.invert(placed))])
+
+
+def spark_schema(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {spark_type(field.type)}" for field in schema)
+
+
+def spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{f.name}: {spark_type(f.type)}' for f in kind)}>"
+    return _SPARK_WORDS.get(str(kind), str(kind))
+
+
+_SPARK_WORDS = {"int64": "bigint", "int32": "int", "bool": "boolean"}

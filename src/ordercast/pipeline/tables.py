@@ -1,0 +1,262 @@
+"""Result tables in a directory, which grow as the trace does.
+
+    DIR/results.json                  what was judged, from which files, under which terms
+    DIR/verdicts/part-0001.parquet    one part for each verify; the other tables likewise
+
+A part counts once results.json names it, and that file is replaced in one go when all of the part
+is there. So whoever is killed leaves the old tables as they were, and the next verify judges what
+is not named, under the same number.
+
+Rows come here through the driver, some at a time: a cluster's workers need not see DIR.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline.engine import Options
+from ordercast.pipeline.findings import Findings
+from ordercast.pipeline.results import TABLES, Results, spark_schema
+from ordercast.pipeline.source import Source, digest, inspect
+from ordercast.trace.directory import event_files
+
+__all__ = ["Directory", "Part", "Stored", "open_directory", "read_record"]
+
+_RECORD = "results.json"
+_ANEW = "--again judges everything anew"
+_ROWS_AT_ONCE = 1 << 16
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What one verify has added."""
+
+    number: int
+    runs: int
+    events: int
+    tables: tuple[str, ...]
+    files: dict[str, tuple[int, int]]
+    """Where the events were, and each file's size and time of change (ns)."""
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What must be the same for all parts, or the tables would not belong together."""
+
+    properties: tuple[str, ...]
+    demanded: tuple[str, ...] | None
+    quiesced: bool
+    skip: bool
+
+    @classmethod
+    def of(cls, options: Options) -> Terms:
+        demanded = None if options.demanded is None else tuple(options.demanded)
+        return cls(tuple(options.properties), demanded, options.quiesced, options.skip)
+
+
+class Record(msgspec.Struct, frozen=True):
+    terms: Terms
+    parts: tuple[Part, ...] = ()
+    torn: bool = False
+    """`Options.torn`, for all of them."""
+
+
+def read_record(path: Path) -> Record | None:
+    """What has been judged into a directory; None if nothing has."""
+    file = path / _RECORD
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Record)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except msgspec.DecodeError as error:
+        raise TraceError(f"{file}: not what verify --output has written: {error}") from None
+
+
+@contextmanager
+def open_directory(path: Path, options: Options, *, again: bool) -> Iterator[Directory]:
+    """For one verify; keeps others out. A directory that it made in vain is gone afterwards."""
+    path.mkdir(parents=True, exist_ok=True)
+    lock = os.open(path, os.O_RDONLY)
+    try:
+        _take(lock, path)
+        yield Directory(path, options, again=again)
+    finally:
+        os.close(lock)
+        with suppress(OSError):
+            path.rmdir()
+
+
+def _take(lock: int, path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(f"{path}: another verify is writing here") from None
+
+
+class Directory:
+    def __init__(self, path: Path, options: Options, *, again: bool) -> None:
+        self.path = path
+        self._terms = Terms.of(options)
+        found = read_record(path)
+        self._last = max((part.number for part in found.parts), default=0) if found else 0
+        if found is None or again:
+            found = Record(self._terms)
+        elif found.terms != self._terms:
+            raise UsageError(
+                f"{path}: was judged with another --only, --order, --quiesced or --skip-bad-rows: "
+                "give the same, or judge everything anew with --again"
+            )
+        self.record = found
+        self._stamps: dict[str, tuple[int, int]] = {}
+
+    def unjudged(self, trace: Path) -> Source:
+        """What of a trace is not here yet. Raises a `TraceError` if what is here has changed."""
+        judged = {file: stamp for part in self.record.parts for file, stamp in part.files.items()}
+        before = set()
+        for file in event_files(trace):
+            name, found = str(file.resolve()), file.stat()
+            stamp = (found.st_size, found.st_mtime_ns)
+            if name not in judged:
+                self._stamps[name] = stamp
+            elif judged[name] != stamp:
+                raise TraceError(f"{file}: has changed since it was judged: {_ANEW}")
+            else:
+                before.add(file.absolute())
+        source = inspect(trace, skip=self._terms.skip, without=before)
+        return source.only(self._new_runs(source))
+
+    def _new_runs(self, source: Source) -> list[str]:
+        """The runs whose manifests were not there before. Those that were must be as they were."""
+        known = self._table("runs", ["run", "manifest"])
+        names = pa.array(source.manifests, pa.string())
+        place = pc.index_in(names, known["run"].combine_chunks())
+        digests = pa.array(map(digest, source.manifests.values()), pa.string())
+        same = pc.equal(known["manifest"].take(place), digests)
+        changed = pc.and_(place.is_valid(), pc.invert(pc.fill_null(same, False)))
+        for run in names.filter(changed).to_pylist()[:1]:
+            raise TraceError(
+                f"{source.path}: the manifest of run {run!r} has changed since it was judged: "
+                f"{_ANEW}"
+            )
+        fresh: list[str] = names.filter(place.is_null()).to_pylist()
+        return fresh
+
+    def add(self, results: Results, *, torn: bool) -> None:
+        """The results on what was `unjudged`, as one part more."""
+        runs, flaws = results.collect("runs"), results.collect("flaws")
+        self._check(pa.concat_tables([runs.select(["run"]), flaws.select(["run"])])["run"], torn)
+        number = self._last + 1
+        names = tuple(name for name in TABLES if name != "flaws" or len(flaws))
+        self._sweep()
+        for name in names:
+            _write(self._file(name, number), name, results.stream(name))
+        events = pc.sum(runs["events"]).as_py() or 0
+        part = Part(number, len(runs), events, names, self._stamps)
+        self.record = Record(self._terms, (*self.record.parts, part), torn)
+        _replace(self.path / _RECORD, msgspec.json.format(msgspec.json.encode(self.record)))
+        self._sweep()
+
+    def _check(self, runs: pa.ChunkedArray, torn: bool) -> None:
+        known = self._table("runs", ["run"])["run"].combine_chunks()
+        for run in runs.filter(pc.is_in(runs, known)).unique().to_pylist()[:1]:
+            raise TraceError(
+                f"{self.path}: run {run!r} was judged before, and now there are more rows of it: "
+                f"{_ANEW}"
+            )
+        if torn and self.record.parts and not self.record.torn:
+            raise TraceError(
+                f"{self.path}: rows were left out that may belong to any run, also to one that was "
+                f"judged before: {_ANEW}"
+            )
+
+    def findings(self) -> Findings:
+        """On all runs, whenever they were judged."""
+        return Findings.of(*(self._table(name) for name in ("verdicts", "runs", "flaws")))
+
+    def _table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        nothing = TABLES[name].empty_table()
+        files = _files(self.path, self.record, name)
+        tables = [pq.read_table(file, columns=columns) for file in files]
+        return pa.concat_tables([nothing.select(columns or nothing.column_names), *tables])
+
+    def _file(self, name: str, number: int) -> Path:
+        return self.path / name / f"part-{number:04}.parquet"
+
+    def _sweep(self) -> None:
+        """Removes parts that are not named: of a verify that was killed, or before --again."""
+        record = read_record(self.path)
+        named = {file for name in TABLES for file in _files(self.path, record, name)}
+        for name in TABLES:
+            for file in (self.path / name).glob("*part-*.parquet"):
+                if file not in named:
+                    file.unlink()
+
+
+def _files(path: Path, record: Record | None, name: str) -> list[Path]:
+    parts = [part for part in record.parts if name in part.tables] if record else []
+    return [path / name / f"part-{part.number:04}.parquet" for part in parts]
+
+
+def _write(file: Path, name: str, tables: Iterable[pa.Table]) -> None:
+    unfinished = file.with_name(f".{file.name}")
+    file.parent.mkdir(exist_ok=True)
+    with unfinished.open("wb") as bare:
+        with pq.ParquetWriter(bare, TABLES[name]) as writer:
+            for rows in _gathered(tables):
+                writer.write_table(rows)
+        bare.flush()
+        os.fsync(bare.fileno())
+    os.replace(unfinished, file)
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of a good size for a row group."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= _ROWS_AT_ONCE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    unfinished = file.with_name(f".{file.name}")
+    with unfinished.open("wb") as bare:
+        bare.write(content)
+        bare.flush()
+        os.fsync(bare.fileno())
+    os.replace(unfinished, file)
+
+
+class Stored:
+    """The tables of a directory as DataFrames, as they were when it was opened."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        record = read_record(path)
+        if record is None:
+            raise TraceError(f"{path}: there are no results of verify --output here")
+        self.record = record
+        self._spark = spark
+        self._path = path.absolute()
+
+    def table(self, name: str) -> DataFrame:
+        """verdicts, violations, runs, flaws, costs or throughput."""
+        schema = spark_schema(TABLES[name])
+        files = _files(self._path, self.record, name)
+        if not files:
+            return self._spark.createDataFrame([], schema)
+        # Spark takes a path for a pattern.
+        plain = [re.sub(r"([\\{}\[\]*?])", r"\\\1", str(file)) for file in files]
+        return self._spark.read.schema(schema).parquet(*plain)

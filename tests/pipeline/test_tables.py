@@ -1,0 +1,219 @@
+"""The result tables: what is in them, as DataFrames and on disk, and that nothing half-done shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast import pipeline
+from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline import tables
+from ordercast.pipeline.engine import Options
+from ordercast.pipeline.findings import SHOWN
+from ordercast.pipeline.results import TABLES, Results
+from ordercast.pipeline.tables import open_directory, read_record
+from ordercast.trace.verdicts import PROPERTIES, Judgement, order_held
+
+from ..conformance.random_traces import random_trace
+from .builders import run, write
+from .cases import CASES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "results.md"
+TRACES = [random_trace(seed, f"run {seed}") for seed in range(12)]
+
+
+def trace_at(directory: Path, format: str = "parquet") -> Path:
+    """Traces with times, bytes and receives."""
+    return write(directory, TRACES, format)  # type: ignore[arg-type]
+
+
+def contents(directory: Path) -> dict[str, list[str]]:
+    """All rows of all tables, in an order of their own."""
+    return {name: told(pq.read_table(directory / name)) for name in TABLES if name != "flaws"}
+
+
+def told(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def directory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A name with what means something to Spark's own file patterns."""
+    place = tmp_path_factory.mktemp("tables")
+    output = place / "odd [name], {50%20} *?"
+    pipeline.examine(trace_at(place / "trace"), spark=spark, output=output)
+    return output
+
+
+def test_every_table_is_there_and_documented(directory: Path) -> None:
+    assert {path.name for path in directory.iterdir()} == {"results.json", *TABLES} - {"flaws"}
+    sections = re.split(r"^## ", DOCUMENTED.read_text(), flags=re.MULTILINE)
+    for name, schema in TABLES.items():
+        [section] = [text for text in sections if text.startswith(f"`{name}`")]
+        columns = [
+            word
+            for cell in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+            for word in re.findall(r"`(\w+)`", cell)
+        ]
+        assert columns == schema.names
+        if name != "flaws":
+            assert pq.read_schema(directory / name / "part-0001.parquet").equals(schema)
+
+
+def test_a_notebook_gets_the_same_from_dataframes(spark: SparkSession, directory: Path) -> None:
+    events = spark.read.parquet(str(directory.parent / "trace" / "events"))
+    manifests = [trace.manifest for trace in TRACES]
+    rows = [(m.run, list(m.processes), len(m.processes), m.quiesced, m.complete) for m in manifests]
+    names = "run string, names array<string>, size int, quiesced boolean, complete boolean"
+    results = pipeline.verify(spark, events.repartition(3), spark.createDataFrame(rows, names))
+    stored = pipeline.read_results(spark, directory)
+    for name in TABLES:
+        ours, theirs = results.table(name), stored.table(name)
+        assert ours.columns == theirs.columns == TABLES[name].names
+        if name == "runs":  # only files have a manifest
+            ours, theirs = ours.drop("manifest"), theirs.drop("manifest")
+        assert told(ours.toArrow()) == told(theirs.toArrow()), name
+    results.release()
+
+
+def test_lines_and_columns_give_the_same_tables(
+    spark: SparkSession, tmp_path: Path, directory: Path
+) -> None:
+    pipeline.examine(trace_at(tmp_path / "t", "jsonl"), spark=spark, output=tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(directory)
+
+
+def test_each_run_says_what_it_held_and_promised(
+    spark: SparkSession, tmp_path: Path, judgement: Judgement
+) -> None:
+    path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
+    findings = pipeline.examine(path, spark=spark)
+    rows = {row["run"]: row for row in findings.runs.to_pylist()}
+    assert list(rows) == list(judgement.promises)
+    for name, row in rows.items():
+        verdicts = [one for one in judgement.verdicts if one.run == name]
+        alone = Judgement(1, 0, tuple(verdicts), judgement.promises)
+        assert row["order_held"] == order_held(verdicts)
+        assert tuple(row["promised"]) == judgement.promises[name]
+        assert row["outcome"] == alone.outcome
+    assert {row["order_held"] for row in rows.values()} == {
+        "async",
+        "fifo",
+        "causal",
+        "synchronous",
+    }
+    assert {row["outcome"] for row in rows.values()} == {"holds", "violated", "unknown"}
+
+
+def test_a_summary_adds_up(spark: SparkSession, tmp_path: Path, judgement: Judgement) -> None:
+    path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
+    summary = pipeline.examine(path, spark=spark).summary()
+    assert (summary.runs, summary.events) == (judgement.runs, judgement.events)
+    assert (summary.order_held, summary.outcome) == (judgement.order_held, judgement.outcome)
+    assert [tally.property for tally in summary.tallies] == list(PROPERTIES)
+    for tally in summary.tallies:
+        mine = [one for one in judgement.verdicts if one.property == tally.property]
+        for word in ("holds", "violated", "unknown"):
+            assert getattr(tally, word) == sum(one.verdict == word for one in mine)
+        assert tally.checked == sum(one.checked for one in mine)
+        assert tally.violations == sum(one.violations for one in mine)
+    bad = [
+        one
+        for one in judgement.verdicts
+        if one.property in judgement.promises[one.run] and one.verdict != "holds"
+    ]
+    bad.sort(key=lambda one: one.verdict == "unknown")
+    assert summary.worst == tuple(bad[:SHOWN])
+    assert summary.broken == len(bad)
+
+
+def test_what_is_asked_for_binds_every_run(spark: SparkSession, tmp_path: Path) -> None:
+    """An order overrides promises, and only what is judged counts."""
+    runs = [run("a", "s1 d0:1"), run("b", "s1 d0:1", order="unordered")]
+    findings = pipeline.examine(
+        write(tmp_path / "t", runs), spark=spark, order="fifo", properties=["causal", "fifo"]
+    )
+    assert findings.runs["promised"].to_pylist() == [["fifo"], ["fifo"]]
+    assert findings.verdicts["property"].to_pylist() == ["fifo", "causal"] * 2
+    assert findings.verdicts["promised"].to_pylist() == [True, False] * 2
+    with pytest.raises(UsageError, match="there is no property 'fifu'"):
+        pipeline.examine(tmp_path / "t", properties=["fifu"])
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_verify_that_is_killed_leaves_the_old_tables(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "t", [run("a", "s1 d0:1")], "parquet")
+    pipeline.examine(path, spark=spark, output=tmp_path / "out")
+    before = contents(tmp_path / "out")
+    write(tmp_path / "more", [run("b", "s1 d0:1")], "parquet")
+    for doomed in ("_replace", "_write"):  # when all is there but the record; with half a table
+        with monkeypatch.context() as patch:
+            patch.setattr(tables, doomed, interrupted)
+            if doomed == "_write":
+                (tmp_path / "out" / "runs" / ".part-0002.parquet").write_bytes(b"PAR1 and no m")
+            with pytest.raises(KeyboardInterrupt):
+                pipeline.examine(tmp_path / "more", spark=spark, output=tmp_path / "out")
+        stored = pipeline.read_results(spark, tmp_path / "out")
+        assert {name: told(stored.table(name).toArrow()) for name in before} == before
+    pipeline.examine(tmp_path / "more", spark=spark, output=tmp_path / "out")
+    files = sorted(str(file.relative_to(tmp_path / "out")) for file in tmp_path.glob("out/*/*"))
+    assert files == sorted(f"{name}/part-000{n}.parquet" for name in before for n in (1, 2))
+    runs = pipeline.read_results(spark, tmp_path / "out").table("runs")
+    assert sorted(row["run"] for row in runs.collect()) == ["a", "b"]
+
+
+def test_a_refused_trace_leaves_no_directory(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "t", [run("a", "s1 s1")])
+    with pytest.raises(TraceError, match="two send rows for 0:1"):
+        pipeline.examine(path, spark=spark, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_cannot_write_at_once(tmp_path: Path) -> None:
+    with (
+        open_directory(tmp_path / "out", Options(), again=False),
+        pytest.raises(UsageError, match="another verify is writing here"),
+        open_directory(tmp_path / "out", Options(), again=False),
+    ):
+        pass
+
+
+def test_a_directory_that_is_none_of_ours(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="there are no results of verify --output here"):
+        pipeline.read_results(spark, tmp_path)
+    (tmp_path / "results.json").write_text("{}")
+    with pytest.raises(TraceError, match="not what verify --output has written"):
+        read_record(tmp_path)
+
+
+def test_results_can_be_asked_for_in_any_order(spark: SparkSession) -> None:
+    """Costs need the events, verdicts do not: a trace that nobody measures is read once."""
+    parts = spark.createDataFrame([], "part string, payload binary")
+
+    def never() -> Any:
+        raise AssertionError("nobody asked for costs")
+
+    results = Results(parts, never)
+    assert results.table("verdicts").count() == 0
+    with pytest.raises(AssertionError):
+        results.table("costs")
+    results.release()
+
+
+def test_a_manifest_is_kept_as_a_digest(directory: Path) -> None:
+    found = pq.read_table(directory / "runs")["manifest"].to_pylist()
+    assert len(set(found)) == len(TRACES)
+    assert all(re.fullmatch(r"[0-9a-f]{16}", one) for one in found)

@@ -45,9 +45,11 @@ class Shape:
         return self.steps * SENT_PER_STEP * self.processes * (1 + self.processes)
 
 
-@numba.njit(cache=True)
-def _log(me: int, processes: int, low: int, high: int, steps: int, seed: int, kind: Any, origin: Any,
-         number: Any, step_of: Any) -> int:  # fmt: skip
+@numba.njit
+def _log(
+    me: int, processes: int, low: int, high: int, steps: int, seed: int,
+    kind: Any, origin: Any, number: Any, step_of: Any,
+) -> int:  # fmt: skip
     """Fills in this process's rows of the steps from low to high; returns how many."""
     row = 0
     lag = me % 3
@@ -91,8 +93,10 @@ def generate(shape: Shape, directory: Path, *, run: str = "run") -> Path:
     for p in range(shape.processes):
         with LogWriter(trace / "events" / f"{run}-{p:04}.parquet") as writer:
             position = 0
-            for low in range(0, shape.steps + 3, _STEPS_AT_ONCE):
-                table = _rows(shape, run, p, low, min(low + _STEPS_AT_ONCE, shape.steps + 3), position)
+            end = shape.steps + 3
+            for low in range(0, end, _STEPS_AT_ONCE):
+                high = min(low + _STEPS_AT_ONCE, end)
+                table = _rows(shape, run, p, low, high, position)
                 position += len(table)
                 writer.write(table)
     manifest = Manifest(run, names, quiesced=True, order="total" if shape.total else "causal")
@@ -107,12 +111,12 @@ def _rows(shape: Shape, run: str, p: int, low: int, high: int, position: int) ->
     seed = shape.seed if shape.total else shape.seed + 1000 * (p + 1)
     rows = _log(p, shape.processes, low, high, shape.steps, seed, kind, origin, number, step)
     positions = np.arange(position, position + rows)
-    sends = kind[:rows] == 0
+    sends, kinds = kind[:rows] == 0, pa.array(["send", "deliver"])
     columns = [
         pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([run])).cast(pa.string()),
         pa.array(np.full(rows, p, np.int32)),
         pa.array(positions),
-        pa.DictionaryArray.from_arrays(kind[:rows], pa.array(["send", "deliver"])).cast(pa.string()),
+        pa.DictionaryArray.from_arrays(kind[:rows], kinds).cast(pa.string()),
         pa.array(origin[:rows]),
         pa.array(number[:rows]),
         pa.nulls(rows, pa.list_(pa.int32())),

@@ -1,4 +1,4 @@
-"""The result tables: what is in them, as DataFrames and on disk, and that nothing half-done shows."""
+"""The result tables: what is in them, in Spark and on disk, and that nothing half-done shows."""
 
 from __future__ import annotations
 

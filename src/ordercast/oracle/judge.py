@@ -178,9 +178,7 @@ def total_pairwise(run: Run) -> Finding:
     facts = sum(max(count - 1, 0) for count in shared)
     crossed = []
     for m, n in combinations(messages, 2):
-        orders = {
-            p: run.delivered_before(p, m, run.first(p, n) or 0) for p in by[m] if p in by[n]
-        }
+        orders = {p: run.delivered_before(p, m, run.first(p, n) or 0) for p in by[m] if p in by[n]}
         against = [p for p in orders if orders[p] != orders[min(orders)]]
         if against:
             crossed.append((m, n, min(against)))
@@ -241,7 +239,9 @@ def _acyclic(run: Run, chains: list[list[Id]]) -> Finding:
     cycle = shortest_cycle(after)
     m, n = cycle[:2]
     shows = next(
-        p for p, chain in zip(run.members, chains, strict=True) if n in succession([chain]).get(m, ())
+        p
+        for p, chain in zip(run.members, chains, strict=True)
+        if n in succession([chain]).get(m, ())
     )
     messages = tuple(map(text, cycle))
     sentence = f"{', '.join(messages)}: each before the next, and the last before the first"

@@ -15,6 +15,9 @@ from ordercast.trace.parquet import arrow_schema
 
 __all__ = ["every_column", "read_events"]
 
+_ROWS_EACH = 1 << 20
+"""In one task, however many pieces they are in."""
+
 
 def read_events(spark: SparkSession, source: Source) -> DataFrame:
     """The rows that can be used, read by the tasks themselves, as for judging: whatever types
@@ -30,8 +33,10 @@ def read_events(spark: SparkSession, source: Source) -> DataFrame:
             for index in batch.column("id").to_pylist():
                 yield from load([pieces[index]], measured=True).events.cast(schema).to_batches()
 
-    size = max(len(pieces), 1)
-    found = spark.range(len(pieces), numPartitions=size).mapInArrow(run, spark_schema(schema))
+    cores = spark.sparkContext.defaultParallelism
+    tasks = min(len(pieces), max(source.rows // _ROWS_EACH, 2 * cores))
+    ids = spark.range(len(pieces), numPartitions=max(tasks, 1))
+    found = ids.mapInArrow(run, spark_schema(schema))
     return found.persist() if source.lines else found
 
 

@@ -1,0 +1,1 @@
+"""How fast a trace is judged, next to what else could judge it: `python -m benchmarks.pipeline`."""

@@ -78,10 +78,13 @@ def main() -> None:
     parts = set(PARTS) - set(chosen.without)
     warm_up = Case(Shape(n, min(chosen.rows[0], WARM_UP_ROWS)))
     plan = Plan(wanted, n, warm_up, parts, Limits(chosen.limit), chosen.json)
-    with _workplace(chosen.directory, keep=chosen.keep) as directory:
-        _judge_all(plan, directory)
-        _ask_peers(plan, directory)
-    print_results(plan.measured, plan.compared, n)
+    try:
+        with _workplace(chosen.directory, keep=chosen.keep) as directory:
+            _judge_all(plan, directory)
+            _ask_peers(plan, directory)
+    finally:
+        # Also if it was interrupted: what there is took long enough.
+        print_results(plan.measured, plan.compared, n)
     sys.exit(any(times.words for one in plan.measured for times in one.judged.values()))
 
 

@@ -92,16 +92,18 @@ class Compared:
 
 def measure(spark: SparkSession, case: Case, path: Path, limits: Limits, *, each: bool) -> Measured:
     """The floor is measured right before and right after, and the faster one counts."""
-    before = floor_s(spark, case, path)
+    before = floor_s(spark, case, path, limits)
     everything = _judged(spark, case, path, PROPERTIES, limits)
     safety = _judged(spark, case, path, SAFETY, limits)
     alone = {
         name: _judged(spark, case, path, (name,), limits) for name in (PROPERTIES if each else ())
     }
-    return Measured(case, path, min(before, floor_s(spark, case, path)), everything, safety, alone)
+    return Measured(
+        case, path, min(before, floor_s(spark, case, path, limits)), everything, safety, alone
+    )
 
 
-def floor_s(spark: SparkSession, case: Case, path: Path) -> float:
+def floor_s(spark: SparkSession, case: Case, path: Path, limits: Limits) -> float:
     """The least that a job on Spark would do with the trace: read it, and count."""
     keys = ["run", "process", "origin"] if case.many else ["process", "origin"]
 
@@ -116,9 +118,10 @@ def floor_s(spark: SparkSession, case: Case, path: Path) -> float:
 
     fastest = float("inf")
     for _ in range(REPEAT):
-        start = time.perf_counter()
-        count()
-        fastest = min(fastest, time.perf_counter() - start)
+        with Watch(spark, limit_s=limits.seconds, limit_mib=limits.mib):
+            start = time.perf_counter()
+            count()
+            fastest = min(fastest, time.perf_counter() - start)
     return fastest
 
 
@@ -169,7 +172,10 @@ def run_peer(peer: Peer, case: Case, path: Path, scratch: Path, limits: Limits) 
         told = stopped or f"failed: {last[:200]}"
         return Compared(peer, case, Times(seconds, peak, told), at_least=seconds is not None)
     best = min(lines, key=lambda line: line["seconds"])
-    return Compared(peer, case, Times(best["seconds"], lines[-1]["peak_mib"]), best["found"])
+    peak, found = lines[-1]["peak_mib"], best["found"]
+    if any(found.values()):
+        return Compared(peer, case, Times(None, peak, f"wrong: it found {found}"), found)
+    return Compared(peer, case, Times(best["seconds"], peak), found)
 
 
 def _await(process: subprocess.Popen[bytes], limits: Limits) -> tuple[str | None, float]:

@@ -89,7 +89,7 @@ def _peers(measured: Sequence[Measured], compared: Sequence[Compared]) -> list[R
                 {
                     "trace": ours.case.title,
                     "peer": one.peer.name,
-                    "M/s": None if speed is None else 1 / speed / 1e6,
+                    "M/s": _bounded(speed, at_most=one.at_least),
                     "ordercast_M/s": _rate(ours, ours.safety),
                     "ordercast is": _so_many_times(ratio, at_least=one.at_least),
                     "peak_MiB": one.times.peak_mib,
@@ -101,6 +101,13 @@ def _peers(measured: Sequence[Measured], compared: Sequence[Compared]) -> list[R
 
 def _alike(ours: Measured, theirs: Compared) -> bool:
     return ours.case.processes == theirs.case.processes
+
+
+def _bounded(seconds_per_event: float | None, *, at_most: bool) -> str | float | None:
+    if seconds_per_event is None:
+        return None
+    rate = 1e-6 / seconds_per_event
+    return f"≤ {rate:.2f}" if at_most else rate
 
 
 def _so_many_times(ratio: float | None, *, at_least: bool) -> str | None:

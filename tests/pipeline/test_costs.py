@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
@@ -114,6 +115,13 @@ def results(spark: SparkSession, events: list[Event]) -> Iterator[Any]:
     found.release()
 
 
+@pytest.fixture(scope="module")
+def costs(results: Any) -> list[Row]:
+    table = results.table("costs")
+    assert table.columns == COSTS.names
+    return rows(table)
+
+
 def rows(frame: DataFrame) -> list[Row]:
     return [row.asDict() for row in frame.collect()]
 
@@ -123,10 +131,8 @@ def by_key(table: Iterable[Row], *names: str) -> dict[tuple[Any, ...], Row]:
     return dict(sorted(found.items(), key=lambda item: str(item[0])))
 
 
-def test_costs_are_what_loops_over_the_rows_find(results: Any, events: list[Event]) -> None:
-    table = results.table("costs")
-    assert table.columns == COSTS.names
-    found = by_key(rows(table), "run", "process", "class")
+def test_costs_are_what_loops_over_the_rows_find(costs: list[Row], events: list[Event]) -> None:
+    found = by_key(costs, "run", "process", "class")
     expected = by_key(expected_costs(events), "run", "process", "class")
     assert list(found) == list(expected)
     for key, row in expected.items():
@@ -135,6 +141,16 @@ def test_costs_are_what_loops_over_the_rows_find(results: Any, events: list[Even
         column = [row[name] for row in found.values()]
         assert None in column, f"no {name} is null: a bland sample"
         assert len(set(column)) > 3, f"every {name} is alike: a bland sample"
+
+
+def test_rows_travel_twice_and_no_window_looks_ahead(results: Any) -> None:
+    plan = results.table("costs")._jdf.queryExecution().executedPlan().toString()
+    exchanges = re.findall(r"Exchange hashpartitioning\((.*?), \d+\), (\w+)", plan)
+    travels = [re.sub(r"#\w+", "", keys) for keys, why in exchanges if why == "REPARTITION_BY_COL"]
+    assert travels == ["run, process", "number, origin, run"]
+    assert len(exchanges) == 3, "beside these, only the ends of each log"
+    assert "unboundedpreceding" in plan
+    assert "unboundedfollowing" not in plan
 
 
 def test_throughput_is_what_loops_over_the_rows_find(results: Any, events: list[Event]) -> None:
@@ -146,10 +162,10 @@ def test_throughput_is_what_loops_over_the_rows_find(results: Any, events: list[
     assert {1_000, 10_000, None} <= widths
 
 
-def test_sweeps_measure_the_same(results: Any, events: list[Event]) -> None:
+def test_sweeps_measure_the_same(costs: list[Row], events: list[Event]) -> None:
     """Where all messages of a run are of one class, so that the two can be compared."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows(results.table("costs")):
+    for row in costs:
         found[row["run"]].append(row)
     names = sorted(f"{ordering}, {trouble}" for ordering, _, _ in SUBJECTS for trouble in TROUBLE)
     plain = [event for event in events if event.run in names]

@@ -79,10 +79,8 @@ def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
     if not summary.skipped:
         return
     console = _console(to_stderr=to_stderr)
-    console.print(
-        f"Left out as unusable: {summary.skipped} rows or files. The verdicts cover the rest, as a "
-        "log with holes."
-    )
+    what = "1 row or file" if summary.skipped == 1 else f"{summary.skipped} rows or files"
+    console.print(f"Left out as unusable: {what}. The verdicts cover the rest, as logs with holes.")
     for place in summary.places:
         console.print(Text(f"  {place}"), soft_wrap=True)
     if summary.skipped > len(summary.places):

@@ -109,9 +109,9 @@ def throughput(events: DataFrame) -> DataFrame:
     out: `THROUGHPUT`: run, process, width_us (of the run's buckets: 1 ms, 10 ms, …), bucket_us
     (where this one starts), sends, deliveries. Rows without a time are in a bucket that is null.
     """
-    span = F.try_subtract(F.max("last_us"), F.min("first_us"))
+    span = F.try_subtract(F.max("time_us"), F.min("time_us"))
     fits = [F.when(span <= BUCKETS_MOST * width, F.lit(width)) for width in _WIDTHS_US]
-    widths = spans(events).groupBy("run").agg(F.coalesce(*fits).cast("bigint").alias("width_us"))
+    widths = events.groupBy("run").agg(F.coalesce(*fits).cast("bigint").alias("width_us"))
     kind, time, width = F.col("kind"), F.col("time_us"), F.col("width_us")
     return (
         events.where(kind.isin("send", "deliver"))

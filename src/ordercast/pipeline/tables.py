@@ -157,9 +157,11 @@ class Directory:
         self._check(pa.concat_tables([runs.select(["run"]), flaws.select(["run"])])["run"], torn)
         number = self._last + 1
         names = tuple(name for name in TABLES if name != "flaws" or len(flaws))
-        self._sweep()
-        for name in names:
-            _write(self._file(name, number), name, results.stream(name))
+        files = {name: _file(self.path, name, number) for name in names}
+        for name, file in files.items():
+            _write(_hidden(file), name, results.stream(name))
+        for file in files.values():
+            os.replace(_hidden(file), file)
         events = pc.sum(runs["events"]).as_py() or 0
         part = Part(number, len(runs), events, names, self._stamps)
         self.record = Record(self._terms, (*self.record.parts, part), torn)
@@ -189,34 +191,36 @@ class Directory:
         tables = [pq.read_table(file, columns=columns) for file in files]
         return pa.concat_tables([nothing.select(columns or nothing.column_names), *tables])
 
-    def _file(self, name: str, number: int) -> Path:
-        return self.path / name / f"part-{number:04}.parquet"
-
     def _sweep(self) -> None:
         """Removes parts that are not named: of a verify that was killed, or before --again."""
-        record = read_record(self.path)
-        named = {file for name in TABLES for file in _files(self.path, record, name)}
+        named = {file for name in TABLES for file in _files(self.path, self.record, name)}
         for name in TABLES:
             for file in (self.path / name).glob("*part-*.parquet"):
                 if file not in named:
                     file.unlink()
 
 
-def _files(path: Path, record: Record | None, name: str) -> list[Path]:
-    parts = [part for part in record.parts if name in part.tables] if record else []
-    return [path / name / f"part-{part.number:04}.parquet" for part in parts]
+def _files(path: Path, record: Record, name: str) -> list[Path]:
+    return [_file(path, name, part.number) for part in record.parts if name in part.tables]
+
+
+def _file(path: Path, name: str, number: int) -> Path:
+    return path / name / f"part-{number:04}.parquet"
+
+
+def _hidden(file: Path) -> Path:
+    """What it is called until it is finished; readers of Parquet pass over such names."""
+    return file.with_name(f".{file.name}")
 
 
 def _write(file: Path, name: str, tables: Iterable[pa.Table]) -> None:
-    unfinished = file.with_name(f".{file.name}")
     file.parent.mkdir(exist_ok=True)
-    with unfinished.open("wb") as bare:
+    with file.open("wb") as bare:
         with pq.ParquetWriter(bare, TABLES[name]) as writer:
             for rows in _gathered(tables):
                 writer.write_table(rows)
         bare.flush()
         os.fsync(bare.fileno())
-    os.replace(unfinished, file)
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -232,12 +236,11 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    unfinished = file.with_name(f".{file.name}")
-    with unfinished.open("wb") as bare:
+    with _hidden(file).open("wb") as bare:
         bare.write(content)
         bare.flush()
         os.fsync(bare.fileno())
-    os.replace(unfinished, file)
+    os.replace(_hidden(file), file)
 
 
 class Stored:

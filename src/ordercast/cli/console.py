@@ -13,9 +13,17 @@ from rich.text import Text
 
 from ordercast.trace.verdicts import ORDERS, Judgement, Outcome, Summary, Verdict
 
-__all__ = ["Steps", "duration", "print_judgement", "print_skipped", "print_summary", "steps"]
+__all__ = [
+    "LOOKS",
+    "Steps",
+    "duration",
+    "print_judgement",
+    "print_skipped",
+    "print_summary",
+    "steps",
+]
 
-_LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
+LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 
 
 class Steps:
@@ -127,7 +135,7 @@ def _many_runs(summary: Summary) -> Table:
     title = f"{summary.runs} runs, {summary.events} events"
     table = Table(title=title, title_justify="left")
     table.add_column("property", no_wrap=True)
-    for outcome in _LOOKS:
+    for outcome in LOOKS:
         table.add_column(f"runs: {outcome}", justify="right")
     table.add_column("checked", justify="right")
     table.add_column("violations", justify="right")
@@ -135,7 +143,7 @@ def _many_runs(summary: Summary) -> Table:
         counts = (tally.holds, tally.violated, tally.unknown)
         cells = [
             Text(str(count), style=style if count else "dim")
-            for count, (_, style) in zip(counts, _LOOKS.values(), strict=True)
+            for count, (_, style) in zip(counts, LOOKS.values(), strict=True)
         ]
         table.add_row(tally.property, *cells, str(tally.checked), str(tally.violations))
     return table
@@ -155,7 +163,7 @@ def _print_worst(summary: Summary, console: Console) -> None:
 
 
 def _verdict(outcome: str) -> Text:
-    icon, style = _LOOKS[outcome]
+    icon, style = LOOKS[outcome]
     return Text(f"{icon} {outcome}", style=style)
 
 

@@ -26,12 +26,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.console import Steps, steps
-from ordercast.cli.verify import add_spark_arguments
+from ordercast.cli.console import LOOKS, Steps, steps
+from ordercast.cli.verify import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR
 from ordercast.sweep.configuration import Configuration, LeftOut, To, combine
+from ordercast.trace.verdicts import exit_code
 
 if TYPE_CHECKING:
     from ordercast.sweep.block import Block, Results
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["act", "add_arguments"]
 
 FAILURES_SHOWN = 10
-_LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 _LATENCY = ("p50", "p90", "p99", "max")
 _HOLD = ("p50", "p99", "max")
-_EXIT_CODES = {"holds": 0, "violated": 1, "unknown": 2}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     configurations, left_out = _configurations(options)
     seeds = _seeds(options.seeds)
-    config = _config(options.conf)
+    config = spark_settings(options)
     if options.traces and options.output is None:
         raise UsageError("--traces needs a place to write them: give --output DIR")
     for reason in left_out:
@@ -171,16 +170,6 @@ def _seeds(text: str) -> range:
     return seeds
 
 
-def _config(settings: Sequence[str]) -> dict[str, str]:
-    config = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
-        config[key] = value
-    return config
-
-
 class _Teller:
     """Says how far the sweep is: a moving bar on a terminal, a line for every tenth elsewhere."""
 
@@ -220,15 +209,15 @@ def _tell(options: argparse.Namespace, rows: list[Row], left_out: list[LeftOut])
             "left_out": [{"count": one.count, "reason": one.reason} for one in left_out],
         }
         print(json.dumps(answer))
-        return _EXIT_CODES[found]
+        return exit_code(found)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     console.print(_table(rows))
     _print_failures(rows, console)
-    icon, style = _LOOKS[found]
+    icon, style = LOOKS[found]
     console.print(Text.assemble("What was promised: ", (f"{icon} {found}", style), "."))
     if options.output is not None:
         print(f"table: {options.output / 'sweep' / 'configurations.parquet'}")
-    return _EXIT_CODES[found]
+    return exit_code(found)
 
 
 def _table(rows: list[Row]) -> Table:
@@ -258,7 +247,7 @@ def _table(rows: list[Row]) -> Table:
 
 
 def _promised(row: Row) -> Text:
-    icon, style = _LOOKS[row.outcome]
+    icon, style = LOOKS[row.outcome]
     words = {
         "holds": "holds",
         "violated": f"violated in {row.failed}",

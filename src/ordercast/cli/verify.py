@@ -35,7 +35,7 @@ from ordercast.trace.verdicts import (
 if TYPE_CHECKING:
     from ordercast.pipeline.findings import Findings
 
-__all__ = ["act", "add_arguments", "add_spark_arguments", "judge"]
+__all__ = ["act", "add_arguments", "add_spark_arguments", "judge", "spark_settings"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +68,17 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting"
     )
     parser.add_argument("--verbose", action="store_true", help="let Spark's own log through")
+
+
+def spark_settings(options: argparse.Namespace) -> dict[str, str]:
+    """What `--conf` says."""
+    config = {}
+    for setting in options.conf:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
+        config[key] = value
+    return config
 
 
 def act(options: argparse.Namespace) -> int:
@@ -109,12 +120,7 @@ def _examine(
 ) -> Findings:
     """Judge with the Spark settings of the command line. What can be refused at once is refused
     before Spark starts, which takes seconds."""
-    config = {}
-    for setting in options.conf:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
-        config[key] = value
+    config = spark_settings(options)
     if order is not None:
         properties_of_order(order)
     event_files(trace)

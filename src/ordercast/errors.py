@@ -6,7 +6,14 @@ and reads as one sentence that says what, where and what to do.
 
 from __future__ import annotations
 
-__all__ = ["OrdercastError", "PeerError", "SetupError", "TraceError", "UsageError"]
+__all__ = [
+    "JournalError",
+    "OrdercastError",
+    "PeerError",
+    "SetupError",
+    "TraceError",
+    "UsageError",
+]
 
 
 class OrdercastError(Exception):
@@ -23,6 +30,10 @@ class PeerError(OrdercastError):
 
 class TraceError(OrdercastError):
     """A trace cannot be used: which file, which row, and what was expected there."""
+
+
+class JournalError(OrdercastError):
+    """A member's journal cannot be read or written: which file, where in it, and what to do."""
 
 
 class SetupError(OrdercastError):

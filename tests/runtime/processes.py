@@ -26,7 +26,7 @@ class Members:
 
     def pid_of(self, me: int) -> int:
         """A member is told by the log that it has open."""
-        (pid,) = (pid for pid in self.pids() if _has_open(pid, f"p{me}.jsonl"))
+        (pid,) = (pid for pid in self.pids() if _has_open(pid, f"p{me}-0001.spans"))
         return pid
 
     def _is_one(self, process: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import msgspec
@@ -14,23 +15,53 @@ from ordercast.runtime.frames import (
     FRAME_BYTES_MAX,
     HELLO_BYTES_MAX,
     Ack,
+    Ask,
+    Bye,
     Data,
     Frame,
-    FrameReader,
+    FrameBuffer,
     Hello,
+    Members,
     encode_frame,
 )
 
 counts = st.integers(0, 2**62 - 1)
+texts = st.text(max_size=200)
 frames = st.one_of(
-    st.builds(Hello, st.just(1), st.text(max_size=200), st.integers(0, 2**16 - 1), counts),
-    st.builds(Data, st.integers(1, 2**62 - 1), st.binary(max_size=200), counts),
+    st.builds(Hello, st.just(2), texts, texts, st.integers(0, 2**16 - 1), texts, counts, counts),
+    st.builds(
+        Data,
+        st.integers(1, 2**62 - 1),
+        st.lists(st.binary(max_size=200), min_size=1, max_size=3),
+        counts,
+    ),
     st.builds(Ack, counts),
+    st.builds(Bye, texts, st.booleans()),
+    st.builds(Ask, st.just(2), texts, texts, texts),
+    st.builds(Members, texts, st.dictionaries(texts, texts, max_size=3)),
 )
 
 
-def trusting_reader() -> FrameReader:
-    reader = FrameReader()
+class Reader:
+    """Feeds a buffer as a socket would: as much at a time as there is room for."""
+
+    def __init__(self) -> None:
+        self.buffer = FrameBuffer()
+
+    def trust(self) -> None:
+        self.buffer.trust()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        while data:
+            room = self.buffer.room()
+            part = data[: len(room)]
+            room[: len(part)] = part
+            yield from self.buffer.filled(len(part))
+            data = data[len(part) :]
+
+
+def trusting_reader() -> Reader:
+    reader = Reader()
     reader.trust()
     return reader
 
@@ -65,17 +96,22 @@ def refused(body: object) -> bytes:
 @pytest.mark.parametrize(
     "body",
     [
-        ["d", 0, b"x", 0],  # numbers start at 1
-        ["d", 2**62, b"x", 0],
-        ["d", 1, b"x", -1],
-        ["d", 1, "text", 0],
-        ["d", 1, b"x"],
-        ["d", 1, b"x", 0, "more"],
+        ["d", 0, [b"x"], 0],  # numbers start at 1
+        ["d", 2**62, [b"x"], 0],
+        ["d", 1, [b"x"], -1],
+        ["d", 1, ["text"], 0],
+        ["d", 1, b"x", 0],
+        ["d", 1, [], 0],
+        ["d", 1, [b"x"]],
+        ["d", 1, [b"x"], 0, "more"],
         ["a", -1],
         ["a", 1.5],
-        ["h", 1, "run", 2**16, 0],
-        ["h", 1, "r" * 201, 0, 0],
-        ["h", 1, b"run", 0, 0],
+        ["h", 1, "group", "charter", 2**16, "life", 0, 0],
+        ["h", 1, "g" * 301, "charter", 0, "life", 0, 0],
+        ["h", 1, b"group", "charter", 0, "life", 0, 0],
+        ["h", 1, "group", "charter", 0, "life", 0, -1],
+        ["m", "a", {"a": 1}],
+        ["b", "reason", 1],
         ["z", 1],
         [],
         {"d": 1},
@@ -94,17 +130,24 @@ def test_a_length_is_refused_before_anything_is_kept(length: int) -> None:
 
 
 def test_a_stranger_may_not_send_long_frames_and_a_member_may() -> None:
-    long = encode_frame(Data(1, b"x" * 2 * HELLO_BYTES_MAX, 0))
+    long = encode_frame(Data(1, [b"x" * 2 * HELLO_BYTES_MAX], 0))
     with pytest.raises(PeerError, match=f"from 1 to {HELLO_BYTES_MAX} are allowed"):
-        list(FrameReader().feed(long))
+        list(Reader().feed(long))
     assert len(list(trusting_reader().feed(long))) == 1
 
 
 def test_trust_counts_for_what_was_read_in_the_same_piece() -> None:
-    reader = FrameReader()
+    reader = Reader()
     seen = []
-    hello = encode_frame(Hello(1, "run", 0, 0))
-    for frame in reader.feed(hello + encode_frame(Data(1, b"x" * 2 * HELLO_BYTES_MAX, 0))):
+    hello = encode_frame(Hello(2, "group", "charter", 0, "life", 0, 0))
+    for frame in reader.feed(hello + encode_frame(Data(1, [b"x" * 2 * HELLO_BYTES_MAX], 0))):
         seen.append(type(frame))
         reader.trust()
     assert seen == [Hello, Data]
+
+
+def test_the_memory_of_a_long_frame_is_given_back() -> None:
+    reader = trusting_reader()
+    list(reader.feed(encode_frame(Data(1, [bytes(FRAME_BYTES_MAX - 100)], 0))))
+    list(reader.feed(encode_frame(Ack(0))))
+    assert len(reader.buffer.room()) <= 2**18

@@ -15,24 +15,40 @@ from ordercast.protocols import catalog
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
-from ordercast.runtime.frames import Ack, Data, Hello, encode_frame
+from ordercast.runtime.bundle import pack
+from ordercast.runtime.discovery import Address
+from ordercast.runtime.frames import VERSION, Ack, Data, Hello, encode_frame
 from ordercast.runtime.node import HOST
 from ordercast.trace.jsonl import decode_event, encode_event
 
-from .helpers import RUN, Group, until
+from .helpers import CHARTER, RUN, Group, until
 
 pytestmark = pytest.mark.timeout(60)
 
-HELLO = encode_frame(Hello(1, RUN, 2, 0))
+
+def hello(
+    version: int = VERSION,
+    *,
+    group: str = RUN,
+    charter: str = CHARTER,
+    member: int = 2,
+    life: str = "life of 2",
+    received: int = 0,
+    sent: int = 100,
+) -> bytes:
+    return encode_frame(Hello(version, group, charter, member, life, received, sent))
+
+
+HELLO = hello()
 CODEC = catalog.build("causal_vector", "best_effort", 2, 3).codec()
 
 
 def packet(origin: int, number: int, stamp: tuple[int, ...]) -> bytes:
-    return CODEC.encode(Stamped(Message(MessageId(origin, number), b"x"), stamp))
+    return CODEC.encode(Stamped(Message(MessageId(origin, number), pack(1, [b"x"])), stamp))
 
 
 def data(number: int, body: bytes, received: int = 0) -> bytes:
-    return encode_frame(Data(number, body, received))
+    return encode_frame(Data(number, [body], received))
 
 
 GOOD = packet(2, 1, (0, 0, 1))
@@ -44,11 +60,12 @@ ATTACKS = {
     "a huge length": (b"\xff\xff\xff\xff", "a frame of 4294967295 bytes"),
     "a huge length after hello": (HELLO + b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
     "another protocol": (b"GET / HTTP/1.1\r\n\r\n", "a frame of"),
-    "another version": (encode_frame(Hello(2, RUN, 2, 0)), "version 2"),
-    "another run": (encode_frame(Hello(1, "other\nrun", 2, 0)), r"'other\\nrun'"),
-    "no such member": (encode_frame(Hello(1, RUN, 3, 0)), "says it is p3"),
-    "our own index": (encode_frame(Hello(1, RUN, 0, 0)), "says it is p0"),
-    "a hello from the future": (encode_frame(Hello(1, RUN, 2, 1)), "claims to have 1 packets"),
+    "another version": (hello(1), "version 1"),
+    "another run": (hello(group="other\nrun"), r"'other\\nrun'"),
+    "no such member": (hello(member=3), "says it is member 3"),
+    "our own index": (hello(member=0), "says it is p0"),
+    "a hello from the future": (hello(received=1), "claims to have 1 packets"),
+    "another charter": (hello(charter="fifo over direct"), "it runs 'fifo over direct'"),
     "two hellos": (HELLO + HELLO, "second hello"),
     "data before hello": (data(1, GOOD), "before any hello"),
     "ack before hello": (encode_frame(Ack(0)), "before any hello"),
@@ -75,7 +92,7 @@ async def two_of_three() -> AsyncIterator[Group]:
         await until(lambda: all(node.present for node in members.nodes))
         yield members
     finally:
-        await asyncio.gather(*(node.aclose() for node in members.nodes))
+        await members.aclose()
         assert all(node.failure.cancelled() for node in members.nodes)
 
 
@@ -92,8 +109,8 @@ async def attack(port: int, stream: bytes, *, patience_s: float = 10) -> None:
 
 async def still_working(members: Group) -> None:
     before = [len(delivered) for delivered in members.delivered]
-    await members.nodes[0].send(b"still here")
-    await members.nodes[1].send(b"me too")
+    await members.members[0].send(b"still here")
+    await members.members[1].send(b"me too")
     await until(
         lambda: all(
             len(members.delivered[me]) == before[me] + 2 for me in range(len(members.nodes))
@@ -150,9 +167,9 @@ def test_a_member_with_a_bad_packet_comes_back_and_goes_on(
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(HELLO + data(2, GOOD))
             await until(lambda: members.delivered[0] != [])
-            answer = await reader.readexactly(4)
-            hello = await reader.readexactly(int.from_bytes(answer, "big"))
-            assert hello == encode_frame(Hello(1, RUN, 0, 1))[4:]
+            length = await reader.readexactly(4)
+            answer = await reader.readexactly(int.from_bytes(length, "big"))
+            assert answer == hello(member=0, life="life of 0", received=1, sent=0)[4:]
             writer.transport.abort()
             await asyncio.sleep(0)
             return [message.payload for message in members.delivered[0]]
@@ -189,7 +206,7 @@ def test_the_newest_connection_of_a_member_wins(caplog: pytest.LogCaptureFixture
             with contextlib.suppress(ConnectionError):
                 async with asyncio.timeout(5):
                     await old.read(-1)
-            await members.nodes[0].send(b"to the new one")
+            await members.members[0].send(b"to the new one")
             async with asyncio.timeout(5):
                 await new.readuntil(b"to the new one")
             assert members.nodes[0].present == (1, 2)
@@ -226,10 +243,11 @@ def test_a_wrong_process_at_a_members_port_is_not_taken_for_it(
     async def run() -> None:
         members = Group("fifo", 3)
         await members.listen()
-        members.nodes[2].dial({0: members.ports[0], 1: members.ports[0]})
+        p0 = Address(HOST, members.ports[0])
+        members.nodes[2].dial({0: p0, 1: p0})
         await until(lambda: bool(caplog.records))
         assert 1 not in members.nodes[2].present
-        await asyncio.gather(*(node.aclose() for node in members.nodes))
+        await members.aclose()
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())

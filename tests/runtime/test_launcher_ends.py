@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.runtime.collect import read_log
 from ordercast.trace import Trace
+from ordercast.trace.spans import read_log
 
 from .processes import Members
 
@@ -114,9 +114,11 @@ def test_members_vanish_when_their_launcher_is_killed(tmp_path: Path, members: M
     launcher.communicate(timeout=10)
     wait_until(lambda: members.pids() == [], within_s=5)
     logs = sorted((tmp_path / "members").iterdir())
-    assert [log.name for log in logs] == ["p0.jsonl", "p1.jsonl", "p2.jsonl"]
-    for log in logs:
-        assert [event.position for event in read_log(log)] == list(range(len(read_log(log))))
+    assert [log.name for log in logs] == [f"p{me}-0001.spans" for me in range(3)]
+    for me, log in enumerate(logs):
+        head, spans = read_log(log)
+        assert (head.run, head.process, head.position) == ("long", me, 0)
+        assert len(spans) > 20
 
 
 def test_a_launcher_killed_before_its_members_are_up(tmp_path: Path, members: Members) -> None:
@@ -125,12 +127,3 @@ def test_a_launcher_killed_before_its_members_are_up(tmp_path: Path, members: Me
     launcher.kill()
     launcher.communicate(timeout=10)
     wait_until(lambda: members.pids() == [], within_s=5)
-
-
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
-    log = tmp_path / "p0.jsonl"
-    log.write_bytes(
-        b'{"run":"r","process":0,"position":0,"kind":"send","origin":0,"number":1}\n'
-        b'{"run":"r","process":0,"position":1,"kind":"deli'
-    )
-    assert [event.kind for event in read_log(log)] == ["send"]

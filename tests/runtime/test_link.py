@@ -23,21 +23,32 @@ class End:
         self.link = Link()
         self.put_in: list[bytes] = []
         self.came_out: list[bytes] = []
-        self.coming: deque[int | Data | Ack] = deque()  # a number stands for a hello
+        self.coming: deque[tuple[int, int] | Data | Ack] = deque()  # a pair stands for a hello
 
-    def take(self, frame: int | Data | Ack) -> list[Data | Ack]:
+    def take(self, frame: tuple[int, int] | Data | Ack) -> list[Data | Ack]:
         """What the host does with a frame; returns what it writes."""
-        if isinstance(frame, int):
-            return list(self.link.resume(frame))
+        if isinstance(frame, tuple):
+            self.link.resume(*frame)
+            return self.written()
         if isinstance(frame, Ack):
             self.link.acknowledge(frame)
             return []
-        packet = self.link.receive(frame)
-        if packet is not None:
+        for packet in self.link.receive(frame):
+            self.link.received += 1
             self.came_out.append(packet)
+        self.commit()
         if self.link.owes_ack_now:
             return [self.link.ack()]
         return []
+
+    def commit(self) -> None:
+        self.link.commit(self.link.sent, self.link.received)
+
+    def written(self) -> list[Data | Ack]:
+        frames: list[Data | Ack] = []
+        while (frame := self.link.next_frame()) is not None:
+            frames.append(frame)
+        return frames
 
 
 class TwoLinks(RuleBasedStateMachine):
@@ -52,15 +63,17 @@ class TwoLinks(RuleBasedStateMachine):
         self.pass_frames(0, 1)
         self.pass_frames(1, 1)
 
-    @rule(side=SIDES, count=st.integers(1, 3))
-    def send(self, side: int, count: int) -> None:
+    @rule(side=SIDES, count=st.integers(1, 3), held_back=st.booleans())
+    def send(self, side: int, count: int, held_back: bool = False) -> None:
+        """What is held back is not committed yet, and leaves with the next that is."""
         end = self.ends[side]
         for _ in range(count):
             packet = b"%d/%d" % (side, len(end.put_in))
             end.put_in.append(packet)
-            frame = end.link.send(packet)
-            if frame is not None:
-                self.ends[1 - side].coming.append(frame)
+            end.link.put(packet)
+            if not held_back:
+                end.commit()
+                self.ends[1 - side].coming.extend(end.written())
 
     @rule(side=SIDES, count=st.integers(1, 5))
     def pass_frames(self, side: int, count: int) -> None:
@@ -88,7 +101,7 @@ class TwoLinks(RuleBasedStateMachine):
         for side, end in enumerate(self.ends):
             end.link.cut()
             # Before the old connection's hello was read, nothing else on it can be.
-            if side == overlap and end.coming and not isinstance(end.coming[0], int):
+            if side == overlap and end.coming and not isinstance(end.coming[0], tuple):
                 for _ in range(min(count, len(end.coming))):
                     end.take(end.coming.popleft())  # what it answers goes nowhere
             end.coming.clear()
@@ -119,6 +132,8 @@ class TwoLinks(RuleBasedStateMachine):
         """Whatever happened: one connection that holds brings everything over."""
         if not hasattr(self, "ends"):
             return
+        for end in self.ends:
+            end.commit()
         self.reconnect(None, 0)
         while any(end.coming for end in self.ends):
             for side in (0, 1):
@@ -133,50 +148,99 @@ TwoLinks.TestCase.settings = settings(max_examples=300, stateful_step_count=40, 
 TestTwoLinks = TwoLinks.TestCase
 
 
+def linked() -> Link:
+    link = Link()
+    link.resume(0, 0)
+    return link
+
+
+def link_that_sent(count: int) -> Link:
+    link = linked()
+    for _ in range(count):
+        link.put(b"x")
+    link.commit(count, 0)
+    link.next_frame()
+    return link
+
+
+def arrive(link: Link, data: Data) -> list[bytes]:
+    packets = link.receive(data)
+    link.received += len(packets)
+    link.commit(link.sent, link.received)
+    return packets
+
+
 def test_acknowledgements_drain_what_is_retained_without_a_timer() -> None:
-    sender, receiver = Link(), Link()
-    sender.resume(0)
-    receiver.resume(0)
+    sender, receiver = linked(), linked()
     most = 0
-    for _ in range(10 * ACK_EVERY):
-        frame = sender.send(b"x")
+    for number in range(1, 10 * ACK_EVERY + 1):
+        sender.put(b"x")
+        sender.commit(number, 0)
+        frame = sender.next_frame()
         assert frame is not None
-        receiver.receive(frame)
+        arrive(receiver, frame)
         if receiver.owes_ack_now:
             sender.acknowledge(receiver.ack())
         most = max(most, sender.unacknowledged)
     assert most < ACK_EVERY
-    assert sender.unacknowledged == 0
+    assert (sender.unacknowledged, sender.bytes) == (0, 0)
 
 
 def test_a_packet_that_was_here_before_is_dropped() -> None:
-    link = Link()
-    link.resume(0)
-    assert link.receive(Data(1, b"one", 0)) == b"one"
-    assert link.receive(Data(1, b"one", 0)) is None
-    assert link.receive(Data(2, b"two", 0)) == b"two"
+    link = linked()
+    assert arrive(link, Data(1, [b"one"], 0)) == [b"one"]
+    assert arrive(link, Data(1, [b"one"], 0)) == []
+    assert arrive(link, Data(1, [b"one", b"two"], 0)) == [b"two"]
     assert link.received == 2
 
 
-def link_that_sent(count: int) -> Link:
-    link = Link()
-    link.resume(0)
-    for _ in range(count):
-        link.send(b"x")
-    return link
+def test_what_is_not_committed_neither_leaves_nor_is_acknowledged() -> None:
+    link = linked()
+    link.put(b"caused by what may be lost")
+    link.received += len(link.receive(Data(1, [b"one"], 0)))
+    assert link.next_frame() is None
+    assert not link.owes_ack
+    assert link.greet() == (0, 1)
+    link.commit(1, 1)
+    assert link.next_frame() == Data(1, [b"caused by what may be lost"], 1)
+
+
+def test_many_packets_share_a_frame_and_large_ones_do_not() -> None:
+    small, large = link_that_sent(0), link_that_sent(0)
+    for _ in range(100):
+        small.put(b"x")
+        large.put(bytes(200_000))
+    small.commit(100, 0)
+    large.commit(100, 0)
+    first = small.next_frame()
+    assert first is not None
+    assert (first.number, len(first.packets)) == (1, 100)
+    assert small.next_frame() is None
+    first, second = large.next_frame(), large.next_frame()
+    assert first is not None
+    assert second is not None
+    assert (first.number, len(first.packets), second.number) == (1, 2, 3)
+
+
+def test_what_came_on_an_older_connection_may_be_acknowledged_on_this_one() -> None:
+    """Before it is written here: the peer said what it had, and then more of the old arrived."""
+    link = link_that_sent(3)
+    link.resume(1, 0)
+    link.acknowledge(Ack(2))
+    assert link.next_frame() == Data(3, [b"x"], 0)
 
 
 @pytest.mark.parametrize("number", [2, 3, 10**18])
 def test_a_gap_is_the_peers_fault(number: int) -> None:
     with pytest.raises(PeerError, match="where 1 was expected"):
-        Link().receive(Data(number, b"x", 0))
+        Link().receive(Data(number, [b"x"], 0))
 
 
 def test_an_acknowledgement_from_the_future_is_the_peers_fault() -> None:
     for act in (
         lambda link: link.acknowledge(Ack(4)),
-        lambda link: link.receive(Data(1, b"x", 4)),
-        lambda link: link.resume(4),
+        lambda link: link.receive(Data(1, [b"x"], 4)),
+        lambda link: link.resume(4, 0),
     ):
         with pytest.raises(PeerError, match="claims to have 4 packets and was sent 3"):
             act(link_that_sent(3))
@@ -186,5 +250,12 @@ def test_a_peer_that_forgot_what_it_acknowledged_is_another_process() -> None:
     link = link_that_sent(3)
     link.acknowledge(Ack(2))
     with pytest.raises(PeerError, match="had acknowledged 2"):
-        link.resume(0)
+        link.resume(0, 0)
     assert link.unacknowledged == 1
+
+
+def test_a_peer_that_forgot_what_it_sent_is_another_process() -> None:
+    link = linked()
+    arrive(link, Data(1, [b"x", b"x"], 0))
+    with pytest.raises(PeerError, match="has numbered 1 packets, and we have 2"):
+        link.resume(0, 1)

@@ -30,6 +30,10 @@ __all__ = [
 
 Entry = TypeVar("Entry")
 
+RELIABILITIES = ("best_effort", "reliable", "uniform")
+"""From the weakest to the strongest."""
+_PREFERRED = ("best_effort", "direct", "relay", "majority_acks", "gossip", "majority")
+
 _LIVE = ("validity", "agreement", "uniform_agreement")
 
 
@@ -78,17 +82,35 @@ def build(
     return Stack(upper.layer(me, size), lower.layer(me, size, **options))
 
 
-def choose(order: str) -> tuple[str, str]:
-    """The names of the ordering and dissemination that best give an order people know by a word.
+def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, str]:
+    """The names of the ordering and dissemination that best give what people know by two words.
 
-    An ordering's own name is taken as it is.
+    The catalog's own names are taken as they are. Without a reliability, the strongest that goes
+    with the ordering.
     """
-    for entry in ORDERINGS.values():
-        if order in (entry.name, entry.order):
-            simple = entry.destinations == "everyone"
-            return entry.name, "best_effort" if simple else "direct"
-    words = sorted({entry.order for entry in ORDERINGS.values()} | set(ORDERINGS))
-    raise UsageError(f"there is no order {order!r}: choose one of {', '.join(words)}")
+    ordering = next((e for e in ORDERINGS.values() if order in (e.name, e.order)), None)
+    if ordering is None:
+        words = sorted({entry.order for entry in ORDERINGS.values()} | set(ORDERINGS))
+        raise UsageError(f"there is no order {order!r}: choose one of {', '.join(words)}")
+    fitting = [e for e in DISSEMINATIONS.values() if refusal(ordering, e) is None]
+    if reliability in DISSEMINATIONS and reliability not in RELIABILITIES:
+        build(ordering.name, reliability, 0, 1)  # says why, if they do not go together
+        return ordering.name, reliability
+    if reliability is None:
+        reliability = max((entry.reliability for entry in fitting), key=RELIABILITIES.index)
+    if reliability not in RELIABILITIES:
+        words = [*RELIABILITIES, *DISSEMINATIONS]
+        raise UsageError(
+            f"there is no reliability {reliability!r}: choose one of {', '.join(words)}"
+        )
+    names = [entry.name for entry in fitting if entry.reliability == reliability]
+    if not names:
+        raise UsageError(
+            f"{ordering.name} talks to chosen processes, so that no message outlives a crash of "
+            f"those: it cannot be {reliability}, only best_effort"
+        )
+    simple = "best_effort" if ordering.destinations == "everyone" else "direct"
+    return ordering.name, next(name for name in (simple, *_PREFERRED) if name in names)
 
 
 def promises(ordering: str, dissemination: str, *, crashes: bool) -> tuple[str, ...]:

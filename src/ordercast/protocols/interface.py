@@ -21,6 +21,9 @@ class Layer:
     destinations: ClassVar[Destinations] = "any"
     """Whom a message may be for: any processes, always everyone, or just one."""
 
+    relays: ClassVar[bool] = False
+    """Do messages travel by way of processes that did not create them?"""
+
     def __init__(self, me: int, size: int) -> None:
         self.me = me
         self.size = size
@@ -39,6 +42,10 @@ class Layer:
 
     def trust(self, process: int) -> Iterable[Effect]:
         """The suspicion of `process` has proved wrong."""
+        return ()
+
+    def bury(self, process: int) -> Iterable[Effect]:
+        """The host will never let `process` back in: nothing need be kept for it."""
         return ()
 
     def held(self) -> Iterable[Held]:

@@ -22,6 +22,8 @@ class Retained:
         """known[j][k]: process j has all messages of k up to this number, as far as is known."""
         self.known[me] = self.received.counts
         self.forgotten = [0] * size
+        self.gone: set[int] = set()
+        """For whom nothing is kept any more."""
 
     def add(self, id: MessageId, item: Any) -> None:
         self.received.add(id)
@@ -51,8 +53,15 @@ class Retained:
             if early > number:
                 yield items[early]
 
+    def bury(self, process: int) -> None:
+        self.gone.add(process)
+        for origin in range(len(self.known)):
+            self.forget(origin)
+
     def forget(self, origin: int) -> None:
-        floor = min(known[origin] for known in self.known)
+        floor = min(
+            known[origin] for process, known in enumerate(self.known) if process not in self.gone
+        )
         while self.forgotten[origin] < floor:
             self.forgotten[origin] += 1
             del self.items[origin][self.forgotten[origin]]

@@ -34,10 +34,7 @@ class Stack:
     def send(
         self, payload: bytes, to: Iterable[int] | None = None
     ) -> tuple[Message, list[HostEffect]]:
-        if to is None and self.ordering.destinations == "one":
-            raise UsageError(f"{type(self.ordering).__name__} sends to one process: name it")
-        destinations = None if to is None else self._checked(to)
-        message = Message(MessageId(self.me, self.sent + 1), payload, destinations)
+        message = Message(MessageId(self.me, self.sent + 1), payload, self.destinations(to))
         self.sent += 1
         effects = self._resolve(self.ordering.send(message))
         if self.ordering.accepts_at_once:
@@ -46,12 +43,20 @@ class Stack:
 
     def receive(self, source: int, packet: Any) -> list[HostEffect]:
         if (message := message_of(packet)) is not None:
-            origin, number = message.id
-            if origin >= self.size or number < 1:
-                raise PeerError(f"a group of {self.size} can have no message {message.id}")
-            if origin == self.me and number > self.sent:
-                raise PeerError(f"process {source} has {message.id}, which was never sent")
+            self.check(source, message)
         return self._resolve(self.dissemination.receive(source, packet))
+
+    def check(self, source: int, message: Message) -> None:
+        """Could `source` really have this message? The wire format does not know the group."""
+        origin, number = message.id
+        if origin >= self.size or number < 1:
+            raise PeerError(f"a group of {self.size} can have no message {message.id}")
+        if origin != source and not (self.ordering.relays or self.dissemination.relays):
+            raise PeerError(f"process {source} has {message.id}, and nobody forwards messages here")
+        if origin == self.me and number > self.sent:
+            raise PeerError(f"process {source} has {message.id}, which was never sent")
+        if message.destinations and max(message.destinations) >= self.size:
+            raise PeerError(f"{message.id} is addressed to {message.destinations}")
 
     def timer(self, name: str) -> list[HostEffect]:
         return self._resolve([*self.ordering.timer(name), *self.dissemination.timer(name)])
@@ -64,15 +69,28 @@ class Stack:
         effects = [*self.ordering.trust(process), *self.dissemination.trust(process)]
         return self._resolve(effects)
 
+    def bury(self, process: int) -> list[HostEffect]:
+        effects = [*self.ordering.bury(process), *self.dissemination.bury(process)]
+        return self._resolve(effects)
+
     def held(self) -> list[Held]:
         """What is here and waiting, in the order of ids."""
         return sorted([*self.ordering.held(), *self.dissemination.held()], key=lambda held: held.id)
 
     def codec(self) -> Codec:
-        return Codec(self.dissemination.packets(self.ordering.items))
+        return Codec(self.packets)
 
-    def _checked(self, to: Iterable[int]) -> tuple[int, ...]:
-        """Destinations, once each and in order. Refused before any layer has changed."""
+    @property
+    def packets(self) -> Any:
+        """The wire format of the combination, as a type."""
+        return self.dissemination.packets(self.ordering.items)
+
+    def destinations(self, to: Iterable[int] | None) -> tuple[int, ...] | None:
+        """Once each and in order; or the reason why nothing can be sent to these."""
+        if to is None:
+            if self.ordering.destinations == "one":
+                raise UsageError(f"{type(self.ordering).__name__} sends to one process: name it")
+            return None
         for layer in (self.ordering, self.dissemination):
             if layer.destinations == "everyone":
                 raise UsageError(

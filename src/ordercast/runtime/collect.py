@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from msgspec import Struct
 from ordercast.protocols import catalog
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Event, Manifest, TraceWriter
-from ordercast.trace.jsonl import decode_event
+from ordercast.trace.spans import log_files, read_log, rows_of
 
-__all__ = ["Tally", "collect", "manifest_of", "read_log"]
+__all__ = ["Tally", "collect", "manifest_of"]
 
 
 class Tally(Struct, frozen=True):
@@ -21,26 +22,20 @@ class Tally(Struct, frozen=True):
     delivered: int
 
 
-def collect(log: Path, writer: TraceWriter, *, run: str, process: int, crashed: bool) -> Tally:
+def collect(logs: Path, writer: TraceWriter, *, run: str, process: int, crashed: bool) -> Tally:
     """Copy one member's log; if it crashed, add the row that it could not write itself."""
-    events = read_log(log) if log.exists() else []
+    position = 0
+    counts = Counter[str]()
+    for file in log_files(logs, f"p{process}"):
+        for span in read_log(file)[1]:
+            for event in rows_of(span, run=run, process=process, position=position):
+                writer.write(event)
+            position += span.count
+            counts[span.kind] += span.count
     if crashed:
         now_us = time.time_ns() // 1000
-        events.append(Event(run, process, len(events), "crash", time_us=now_us))
-    for event in events:
-        writer.write(event)
-    kinds = [event.kind for event in events]
-    return Tally(kinds.count("send"), kinds.count("deliver"))
-
-
-def read_log(log: Path) -> list[Event]:
-    """The whole lines of a log whose writer may have been killed in the middle of the last one.
-
-    Leaving out a torn line leaves no hole: a member writes down what it does before anyone
-    else can know of it, so what is torn has not happened.
-    """
-    *lines, _torn = log.read_bytes().split(b"\n")
-    return [decode_event(line, where=f"{log}, line {row}") for row, line in enumerate(lines, 1)]
+        writer.write(Event(run, process, position, "crash", time_us=now_us))
+    return Tally(counts["send"], counts["deliver"])
 
 
 def manifest_of(plan: Plan, *, quiesced: bool, crashed: Collection[int]) -> Manifest:

@@ -1,149 +1,175 @@
-"""One TCP connection: frames in, frames out. A peer that breaks the rules loses it, no more."""
+"""One connection, TCP or TLS: bytes to frames and back, and the end of who breaks the rules."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
+from typing import TYPE_CHECKING, cast
 
 from ordercast.errors import PeerError
-from ordercast.runtime.frames import Ack, Data, Frame, FrameReader, Hello, encode_frame
-from ordercast.runtime.peer import Peer
+from ordercast.runtime.frames import (
+    Ack,
+    Ask,
+    Bye,
+    Data,
+    Frame,
+    FrameBuffer,
+    Hello,
+    encode_frame,
+)
 
-__all__ = ["Connection", "Host"]
+if TYPE_CHECKING:
+    from ordercast.runtime.node import Node
+    from ordercast.runtime.peer import Peer
+
+__all__ = ["Connection", "FinalPeerError"]
 
 HELLO_TIMEOUT_S = 5.0
+WRITE_BYTES = 2**20
+"""So much may wait in the transport; the rest waits in the link."""
 
 logger = logging.getLogger(__name__)
 
 
-class Host(Protocol):
-    """What a connection needs of its node."""
-
-    @property
-    def name(self) -> str: ...
-
-    def opened(self, connection: Connection) -> None: ...
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def hello(self, peer: Peer) -> Hello: ...
-
-    def recognise(self, hello: Hello, *, dialled: Peer | None) -> Peer:
-        """The member that this hello comes from, or a PeerError."""
-
-    def presence_changed(self) -> None: ...
-
-    def take(self, source: int, packet: bytes) -> None:
-        """A packet, new and in its place."""
-
-    def fail(self, bug: Exception) -> None: ...
+class FinalPeerError(PeerError):
+    """What this peer is cannot change while it lives: it need not dial again."""
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, host: Host, dialled: Peer | None = None) -> None:
+class Connection(asyncio.BufferedProtocol):
+    """`dialled` is whom we meant to reach; None if they reached us."""
+
+    def __init__(self, host: Node, dialled: Peer | None = None) -> None:
+        self.gone = asyncio.Event()
+        self.writable = False
         self._host = host
         self._dialled = dialled
         self._peer: Peer | None = None
-        self._reader = FrameReader()
         self._transport: asyncio.Transport
         self._hello_timer: asyncio.TimerHandle
-        self.gone = asyncio.Event()
-        self.writable = asyncio.Event()
-        self.writable.set()
+        self._buffer = FrameBuffer()
 
     @property
     def greeted(self) -> bool:
-        """Whether the peer has introduced itself, and we have taken its word."""
+        """Whether the other side has introduced itself."""
         return self._peer is not None
 
     def write(self, frame: Frame) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(encode_frame(frame))
+        self._transport.write(encode_frame(frame))
 
     def close(self) -> None:
-        """Write what is buffered, then end."""
+        """Hang up once everything that was written is on its way."""
         self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()
 
+    def part(self, reason: str, *, final: bool = False) -> None:
+        """Say why, and hang up."""
+        if not self._transport.is_closing():
+            self.write(Bye(reason[:300], final))
+            self._transport.close()
+
+    # What asyncio calls.
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has another class
+        self._transport.set_write_buffer_limits(high=WRITE_BYTES)
+        self.writable = True
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
         self._host.opened(self)
         if self._dialled is not None:
             self.write(self._host.hello(self._dialled))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for frame in self._reader.feed(data):
-                if self._transport.is_closing():
-                    return
-                self._take(frame)
+            self._read(nbytes)
         except PeerError as error:
-            self._refuse(str(error))
+            self._refuse(str(error), final=isinstance(error, FinalPeerError))
         except Exception as bug:  # not the peer's fault: the node cannot go on as if it were
             self._host.fail(bug)
             self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._hello_timer.cancel()
+        self.writable = False
         self.gone.set()
-        self.writable.set()
-        self._host.closed(self)
+        self._host.closed_connection(self)
         if self._peer is not None and self._peer.detach(self):
-            logger.info("%s: lost the connection with p%d", self._host.name, self._peer.index)
+            logger.info("%s: lost the connection with %s", self._host.name, self._peer.name)
             self._host.presence_changed()
 
     def pause_writing(self) -> None:
-        self.writable.clear()
+        self.writable = False
 
     def resume_writing(self) -> None:
-        self.writable.set()
+        self.writable = True
+        if self._peer is not None:
+            self._peer.pump()
+
+    # Frames.
+
+    def _read(self, nbytes: int) -> None:
+        for frame in self._buffer.filled(nbytes):
+            self._take(frame)
+            if self._transport.is_closing():
+                return
+        if self._peer is not None:
+            self._peer.spoke = True
+            self._host.stir()
 
     def _take(self, frame: Frame) -> None:
-        if isinstance(frame, Hello):
+        peer = self._peer
+        if type(frame) is Data and peer is not None:
+            self._host.take(peer, frame)
+        elif type(frame) is Ack and peer is not None:
+            peer.acknowledged(frame)
+        elif isinstance(frame, Hello):
             self._greet(frame)
-        elif self._peer is None:
+        elif isinstance(frame, Bye):
+            self._farewell(frame)
+        elif isinstance(frame, Ask) and peer is None and self._dialled is None:
+            self._hello_timer.cancel()
+            self.write(self._host.asked(frame, self._transport))
+            self.close()
+        elif peer is None:
             raise PeerError(f"a {type(frame).__name__} frame came before any hello")
-        elif isinstance(frame, Ack):
-            self._peer.acknowledged(frame)
         else:
-            self._data(self._peer, frame)
-
-    def _data(self, peer: Peer, data: Data) -> None:
-        packet = peer.receive(data)
-        if packet is not None:
-            self._host.take(peer.index, packet)
-        # Last, so that the acknowledgement can ride on what this packet made us send.
-        peer.acknowledge_soon()
+            raise PeerError(f"a {type(frame).__name__} frame is out of place here")
 
     def _greet(self, hello: Hello) -> None:
         if self._peer is not None:
             raise PeerError("a second hello came on the same connection")
-        peer = self._host.recognise(hello, dialled=self._dialled)
-        missing = peer.link.resume(hello.received)
+        peer = self._host.recognise(hello, self._transport, dialled=self._dialled)
+        peer.link.resume(hello.received, hello.sent)
         self._hello_timer.cancel()
-        self._reader.trust()
+        self._buffer.trust()
         self._peer = peer
         peer.attach(self)
         if self._dialled is None:
             self.write(self._host.hello(peer))
-        for data in missing:
-            self.write(data)
-        self._host.presence_changed()
+        self._host.met(peer, hello)
+
+    def _farewell(self, bye: Bye) -> None:
+        peer = self._peer or self._dialled
+        if peer is not None:
+            self._host.parted(peer, bye)
+        self.close()
 
     def _hello_missing(self) -> None:
         self._refuse(f"no hello came within {HELLO_TIMEOUT_S:g} s")
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, *, final: bool = False) -> None:
         peer = self._peer or self._dialled
-        who = "a stranger" if peer is None else f"p{peer.index}"
+        who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
         logger.warning(
             "%s: dropped the connection with %s at %s: %s", self._host.name, who, address, reason
         )
-        self.abort()
+        if final:
+            self.part(reason, final=True)
+        else:
+            self.abort()

@@ -53,8 +53,8 @@ class Assignment(Struct, frozen=True, kw_only=True, tag="assignment"):
     interval_ms: float
     seed: int
     weather: Weather
-    events: str
-    """Where its own part of the trace goes."""
+    log: str
+    """The directory for its own part of the trace."""
 
 
 class Meet(Struct, frozen=True, tag="meet"):

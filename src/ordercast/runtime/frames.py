@@ -1,13 +1,16 @@
 """What travels on a socket: a u32 length, then one msgpack array. Bytes are a stranger's word.
 
     dialer                          listener
-      │ ── Hello(…, received) ────────▶ │     "this is who I am, and what I have of yours"
-      │ ◀─────── Hello(…, received) ─── │
-      │ ── Data(number, packet) ──────▶ │     first what the other lacks, then what is new
+      │ ── Hello(…, received, sent) ──▶ │     "this is who I am, and what I have of yours"
+      │ ◀── Hello(…, received, sent) ── │
+      │ ── Data(number, packets, …) ──▶ │     first what the other lacks, then what is new
       │ ◀──────────── Ack(received) ─── │     cumulative; every Data carries one as well
+      │ ── Bye(reason) ───────────────▶ │     the last word, if there is time for one
 
 Both ends send Data and Ack; only the hello has an order, because a listener does not know who
-dials, and so not what it has of theirs, before it is told.
+dials, and so not what it has of theirs, before it is told. An Ack that acknowledges nothing new
+says that its sender is alive. Whoever wants only to know who the members are sends an Ask instead
+of a Hello, is told in a Members frame, and hangs up.
 """
 
 from __future__ import annotations
@@ -23,40 +26,57 @@ from ordercast.protocols.messages import Count, Process
 
 __all__ = [
     "FRAME_BYTES_MAX",
+    "HELLO_BYTES_MAX",
+    "LENGTH",
     "PAYLOAD_BYTES_MAX",
     "VERSION",
     "Ack",
+    "Ask",
+    "Bye",
     "Data",
     "Frame",
-    "FrameReader",
+    "FrameBuffer",
     "Hello",
-    "Number",
+    "Members",
+    "decode_frame",
     "encode_frame",
 ]
 
-VERSION = 1
-LENGTH_BYTES = 4
+VERSION = 2
+LENGTH = 4
+"""Bytes before each frame that say how long it is."""
 FRAME_BYTES_MAX = 16 * 2**20
-HELLO_BYTES_MAX = 2**10
+HELLO_BYTES_MAX = 2**16
 PAYLOAD_BYTES_MAX = 15 * 2**20
 """A user's message; what is left of a frame is for stamps."""
+PACKETS_MAX = 2**16
+BUFFER_BYTES = 16 * 2**10
+BUFFER_BYTES_BUSY = 256 * 2**10
 
 Number = Annotated[int, Meta(ge=1, lt=2**62)]
+Text = Annotated[str, Meta(max_length=300)]
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="h", forbid_unknown_fields=True):
     """The first frame in each direction."""
 
     version: Annotated[int, Meta(ge=0, lt=2**16)]
-    run: Annotated[str, Meta(max_length=200)]
+    group: Text
+    charter: Text
+    """Who the members are and which algorithms they run: the same for all."""
     member: Process
+    life: Text
+    """Changes when the member starts from nothing, without what it knew before."""
     received: Count
     """How many packets the sender of this frame has received from its reader, ever."""
+    sent: Count
+    """How many packets it has numbered for its reader, ever."""
 
 
 class Data(Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
     number: Number
-    packet: bytes
+    """Of the first packet; the others follow."""
+    packets: Annotated[list[bytes], Meta(min_length=1, max_length=PACKETS_MAX)]
     received: Count
 
 
@@ -64,23 +84,56 @@ class Ack(Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=T
     received: Count
 
 
-Frame = Hello | Data | Ack
+class Bye(Struct, frozen=True, array_like=True, tag="b", forbid_unknown_fields=True):
+    """The sender of this frame hangs up on purpose."""
 
-_encoder = msgspec.msgpack.Encoder()
+    reason: Text
+    final: bool = False
+    """Whether dialling again is of no use."""
+
+
+class Ask(Struct, frozen=True, array_like=True, tag="q", forbid_unknown_fields=True):
+    """Who are the members? From one who is at `address`."""
+
+    version: Annotated[int, Meta(ge=0, lt=2**16)]
+    group: Text
+    name: Text
+    address: Text
+
+
+class Members(Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
+    name: Text
+    """Of the member that answers."""
+    addresses: Annotated[dict[Text, Text], Meta(max_length=2**12)]
+    """By name, the answering member's own included."""
+
+
+Frame = Hello | Data | Ack | Bye | Ask | Members
+
+_encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 def encode_frame(frame: Frame) -> bytes:
-    body = _encoder.encode(frame)
+    body = _encode(frame)
     assert len(body) <= FRAME_BYTES_MAX, "Node.send refuses payloads that would not fit"
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+    return len(body).to_bytes(LENGTH, "big") + body
 
 
-class FrameReader:
-    """Cuts a stream of bytes into frames."""
+def decode_frame(body: bytes | bytearray | memoryview) -> Frame:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"a frame does not fit the wire format: {error}") from None
+
+
+class FrameBuffer:
+    """Where a connection's bytes are read to, and cut into frames."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._end = 0
         # Whoever has not said who they are gets no memory to speak of.
         self._bytes_max = HELLO_BYTES_MAX
 
@@ -88,26 +141,38 @@ class FrameReader:
         """The peer has introduced itself: long frames may come, even in what is read already."""
         self._bytes_max = FRAME_BYTES_MAX
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        self._buffer += data
-        start = 0
-        try:
-            while len(self._buffer) >= (body := start + LENGTH_BYTES):
-                length = int.from_bytes(self._buffer[start:body], "big")
-                if not 0 < length <= self._bytes_max:
-                    raise PeerError(
-                        f"a frame of {length} bytes, and from 1 to {self._bytes_max} are allowed"
-                    )
-                if len(self._buffer) < body + length:
-                    return
-                start = body + length
-                yield _decode(bytes(self._buffer[body:start]))
-        finally:
-            del self._buffer[:start]
+    def room(self) -> memoryview:
+        """Where the next bytes go."""
+        return self._view[self._end :]
 
+    def filled(self, nbytes: int) -> Iterator[Frame]:
+        """So many bytes have been put there: every frame that is whole now."""
+        self._end += nbytes
+        start, end, view = 0, self._end, self._view
+        needed = LENGTH
+        while end - start >= LENGTH:
+            body = start + LENGTH
+            length = int.from_bytes(view[start:body], "big")
+            if not 0 < length <= self._bytes_max:
+                raise PeerError(
+                    f"a frame of {length} bytes, and from 1 to {self._bytes_max} are allowed"
+                )
+            if end - body < length:
+                needed = LENGTH + length
+                break
+            start = body + length
+            yield decode_frame(view[body:start])
+        self._keep(start, needed)
 
-def _decode(body: bytes) -> Frame:
-    try:
-        return _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"a frame does not fit the wire format: {error}") from None
+    def _keep(self, start: int, needed: int) -> None:
+        """Make room for the rest of a frame that has begun at `start`."""
+        left, size = self._end - start, len(self._buffer)
+        if self._end == size:  # more is waiting, it seems
+            needed = max(needed, BUFFER_BYTES_BUSY)
+        if needed > size or needed <= BUFFER_BYTES_BUSY < size:
+            buffer = bytearray(max(needed, BUFFER_BYTES))
+            buffer[:left] = self._view[start : self._end]
+            self._buffer, self._view = buffer, memoryview(buffer)
+        elif start and left:
+            self._view[:left] = bytes(self._view[start : self._end])
+        self._end = left

@@ -132,7 +132,7 @@ class _Crew:
     def collect(self, writer: TraceWriter) -> list[Tally]:
         return [
             collect(
-                self._log(child.index),
+                self._logs,
                 writer,
                 run=self._plan.run,
                 process=child.index,
@@ -162,11 +162,8 @@ class _Crew:
             interval_ms=plan.interval_ms,
             seed=plan.seed,
             weather=plan.weather,
-            events=str(self._log(me).absolute()),
+            log=str(self._logs.absolute()),
         )
-
-    def _log(self, me: int) -> Path:
-        return self._logs / f"p{me}.jsonl"
 
     def _ports(self) -> tuple[int, ...] | None:
         ports = tuple(child.port for child in self._children if child.port is not None)

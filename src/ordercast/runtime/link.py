@@ -3,17 +3,20 @@
 Guarantees  every packet handed to one end comes out of the other once, in the order it was
             handed over, for as long as both ends live and connections keep being made.
 Assumes     one connection at a time, which keeps order and loses only by breaking.
-Costs       one number and one count per packet; memory for what is not acknowledged yet.
+Costs       one number per frame and one count; memory for what is not acknowledged yet.
 
-    on send(p):             sent += 1; retain (sent, p); if open: write (sent, p)
-    on connection:          both write received; on the peer's r: forget up to r, write the rest
+    on put(p):              sent += 1; retain (sent, p)
+    on connection:          both write received and sent; on the peer's r: forget up to r,
+                            everything else is to be written again
     on (number, p):         number <= received: a resend that was not needed, drop it
                             number = received + 1: received += 1, hand p up
                             otherwise: the peer skipped one
     on acknowledgement r:   forget up to r
+    on commit:              what was put so far may be written, what was received acknowledged
 
-A peer that has forgotten what it acknowledged, or acknowledges what was never sent, is another
-process in the place of the one we knew: its connection must not be used.
+Nothing leaves before the journal has what caused it: hence the commit. A peer that has forgotten
+what it acknowledged, or acknowledges what was never sent, is another process in the place of the
+one we knew: its connection must not be used.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ __all__ = ["ACK_EVERY", "Link"]
 
 ACK_EVERY = 64
 """So many packets are acknowledged at once; fewer wait a little for a Data frame to ride on."""
+FRAME_BYTES = 256 * 2**10
+"""About as many bytes of packets go into one frame, if there are as many."""
 
 
 class Link:
@@ -35,72 +40,104 @@ class Link:
         self.sent = 0
         self.acknowledged = 0
         self.received = 0
+        self.bytes = 0
+        """Of what is not acknowledged."""
+        self.cleared = 0
+        """Up to this number packets may leave."""
+        self.safe = 0
+        """Up to this number what was received may be acknowledged."""
         self._told = 0
-        self._retained: deque[bytes] = deque()
+        self._waiting: deque[bytes] = deque()
+        """Not written on the connection of now."""
+        self._flying: deque[bytes] = deque()
+        """Written on it, and not acknowledged."""
 
     @property
     def unacknowledged(self) -> int:
-        return len(self._retained)
+        return len(self._flying) + len(self._waiting)
 
-    def send(self, packet: bytes) -> Data | None:
-        """Take a packet on; the frame to write, or None while there is no connection."""
+    def put(self, packet: bytes) -> None:
         self.sent += 1
-        self._retained.append(packet)
-        return self._data(self.sent, packet) if self.open else None
+        self.bytes += len(packet)
+        self._waiting.append(packet)
 
-    def greet(self) -> int:
-        """The count for our hello on a new connection."""
-        self._told = self.received
-        return self.received
+    def commit(self, sent: int, received: int) -> None:
+        self.cleared = sent
+        self.safe = received
 
-    def resume(self, received: int) -> list[Data]:
-        """The peer's hello on a new connection says what it has; the frames to write first."""
+    def greet(self) -> tuple[int, int]:
+        """For our hello on a new connection: what we have, and how many we have numbered."""
+        self._told = self.safe
+        return self.safe, self.sent
+
+    def resume(self, received: int, sent: int) -> None:
+        """The peer's hello on a new connection says what it has. An older one is dead to it."""
+        if sent < self.received:
+            raise PeerError(f"it has numbered {sent} packets, and we have {self.received} of them")
+        self.cut()
         self._forget(received)
         self.open = True
-        first = self.acknowledged + 1
-        return [self._data(number, packet) for number, packet in enumerate(self._retained, first)]
 
     def cut(self) -> None:
         """The connection is gone, and whatever was on it."""
         self.open = False
+        self._waiting.extendleft(reversed(self._flying))
+        self._flying.clear()
 
-    def receive(self, data: Data) -> bytes | None:
-        """The packet, or None if it has been here before."""
+    def clear(self) -> None:
+        """There is nobody at the other end any more: keep nothing for them."""
+        self.cut()
+        self._waiting.clear()
+        self.acknowledged, self.bytes = self.sent, 0
+
+    def next_frame(self) -> Data | None:
+        """The next frame to write, if the connection is open and anything may leave."""
+        written = self.acknowledged + len(self._flying)
+        ready = self.cleared - written
+        if not self.open or ready <= 0:
+            return None
+        packets: list[bytes] = []
+        size = 0
+        while ready and size < FRAME_BYTES:
+            packet = self._waiting.popleft()
+            packets.append(packet)
+            size += len(packet)
+            ready -= 1
+        self._flying.extend(packets)
+        self._told = self.safe
+        return Data(written + 1, packets, self.safe)
+
+    def receive(self, data: Data) -> list[bytes]:
+        """The packets of a frame that have not been here before; each is to be `counted`."""
         if data.number > self.received + 1:
             raise PeerError(f"packet {data.number} came where {self.received + 1} was expected")
         self._forget(data.received)
-        if data.number <= self.received:
-            return None
-        self.received += 1
-        return data.packet
+        return data.packets[self.received + 1 - data.number :]
 
     def acknowledge(self, ack: Ack) -> None:
         self._forget(ack.received)
 
     @property
     def owes_ack(self) -> bool:
-        return self.received > self._told
+        return self.safe > self._told
 
     @property
     def owes_ack_now(self) -> bool:
-        return self.received - self._told >= ACK_EVERY
+        return self.safe - self._told >= ACK_EVERY
 
     def ack(self) -> Ack:
-        """The acknowledgement to write now."""
-        self._told = self.received
-        return Ack(self.received)
-
-    def _data(self, number: int, packet: bytes) -> Data:
-        self._told = self.received
-        return Data(number, packet, self.received)
+        """The acknowledgement to write now; a sign of life, if it says nothing new."""
+        self._told = self.safe
+        return Ack(self.safe)
 
     def _forget(self, received: int) -> None:
+        """What it has may have come on an older connection, before it was written on this one."""
         if received > self.sent:
             raise PeerError(f"it claims to have {received} packets and was sent {self.sent}")
         if received < self.acknowledged:
             raise PeerError(
                 f"it claims to have {received} packets and had acknowledged {self.acknowledged}"
             )
-        while self.acknowledged < received:
-            self._retained.popleft()
-            self.acknowledged += 1
+        for _ in range(received - self.acknowledged):
+            self.bytes -= len((self._flying or self._waiting).popleft())
+        self.acknowledged = received

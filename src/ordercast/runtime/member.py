@@ -11,9 +11,8 @@ import contextlib
 import logging
 import random
 import sys
-import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -32,9 +31,13 @@ from ordercast.runtime.control import (
     decode_command,
     encode_line,
 )
-from ordercast.runtime.node import Node
-from ordercast.trace import Event, Recorder
-from ordercast.trace.jsonl import write_jsonl
+from ordercast.runtime.core import Core
+from ordercast.runtime.discovery import Address
+from ordercast.runtime.door import Door
+from ordercast.runtime.group import Group
+from ordercast.runtime.node import HOST, Node
+from ordercast.runtime.weather import Weather
+from ordercast.trace.spans import SpanLog
 
 __all__ = ["main", "payload_of"]
 
@@ -62,8 +65,9 @@ async def _main() -> int:
         return LAUNCHER_GONE
     assignment = decode_command(line)
     assert isinstance(assignment, Assignment)
-    with _open_log(assignment.events) as events:
-        member = _Member(assignment, events)
+    me = assignment.me
+    with SpanLog(Path(assignment.log), f"p{me}", run=assignment.run, process=me) as log:
+        member = _Member(assignment, log)
         try:
             return await member.run(commands)
         finally:
@@ -71,42 +75,43 @@ async def _main() -> int:
 
 
 class _Member:
-    def __init__(self, assignment: Assignment, events: BinaryIO) -> None:
+    def __init__(self, assignment: Assignment, log: SpanLog) -> None:
         self._assignment = assignment
-        self._events = events
         self._finished = False
-        self._sending: asyncio.Task[None] | None = None
-        self.node = Node(
-            catalog.build(
-                assignment.ordering,
-                assignment.dissemination,
-                assignment.me,
-                assignment.processes,
-                seed=assignment.seed,
-            ),
-            run=assignment.run,
-            recorder=Recorder(
-                assignment.run,
-                assignment.me,
-                write=self._record,
-                clock_us=lambda: time.time_ns() // 1000,
-            ),
-            on_deliver=lambda message: None,
-            on_presence=lambda others: _say(Present(others)),
-            weather=assignment.weather,
+        self._tasks: list[asyncio.Task[None]] = []
+        self._door = Door(assignment.run, f"p{assignment.me}")
+        stack = catalog.build(
+            assignment.ordering,
+            assignment.dissemination,
+            assignment.me,
+            assignment.processes,
             seed=assignment.seed,
         )
+        self.node = Node(
+            Core(stack, life=str(assignment.me)),
+            door=self._door,
+            names=tuple(f"p{process}" for process in range(assignment.processes)),
+            charter=f"{assignment.ordering} over {assignment.dissemination}",
+            log=log,
+            on_presence=lambda others: _say(Present(others)),
+            weather=assignment.weather if assignment.weather != Weather() else None,
+            seed=assignment.seed,
+        )
+        self.group = Group(self.node, name=assignment.run, algorithm="", uniform=False)
 
     async def run(self, commands: asyncio.StreamReader) -> int:
         """Obey until told to stop; raises what went wrong anywhere in this process."""
-        _say(Listening(await self.node.listen()))
+        address = await self._door.open(HOST)
+        self.node.start()
+        self._tasks.append(asyncio.create_task(self._receive_all()))
+        _say(Listening(address.port))
         obeying = asyncio.create_task(self._obey(commands))
         try:
             ends: set[asyncio.Future[Any]] = {obeying, self.node.failure}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             return obeying.result() if obeying.done() else self._raise_failure()
         finally:
-            tasks = [task for task in (obeying, self._sending) if task is not None]
+            tasks = [obeying, *self._tasks]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -115,9 +120,9 @@ class _Member:
         while line := await commands.readline():
             match decode_command(line):
                 case Meet(ports):
-                    self.node.dial(dict(enumerate(ports)))
+                    self.node.dial({me: Address(HOST, port) for me, port in enumerate(ports)})
                 case Go():
-                    self._sending = asyncio.create_task(self._send_all())
+                    self._tasks.append(asyncio.create_task(self._send_all()))
                 case Ask(round):
                     counters = msgspec.structs.replace(
                         self.node.counters(), finished=self._finished
@@ -141,25 +146,20 @@ class _Member:
             for number in range(1, plan.messages + 1):
                 # Uneven, so that sends and deliveries of the members interleave in many ways.
                 await asyncio.sleep(plan.interval_ms / 1000 * chance.uniform(0.5, 1.5))
-                to = [chance.choice(others)] if to_one else None
-                await self.node.send(payload_of(plan.me, number, plan.payload_bytes), to)
+                to = [f"p{chance.choice(others)}"] if to_one else None
+                await self.group.send(payload_of(plan.me, number, plan.payload_bytes), to)
             self.node.sending_ends()
             self._finished = True
         except Exception as bug:
             self.node.fail(bug)
 
-    def _record(self, event: Event) -> None:
-        write_jsonl(event, self._events)
-        # Into the kernel, line by line: whoever kills this process cannot unwrite it.
-        self._events.flush()
+    async def _receive_all(self) -> None:
+        async for _ in self.group.batches():
+            pass
 
     def _raise_failure(self) -> int:
         self.node.failure.result()
         raise AssertionError("a failure holds an exception")
-
-
-def _open_log(path: str) -> BinaryIO:
-    return Path(path).open("wb")
 
 
 async def _stdin() -> asyncio.StreamReader:

@@ -1,40 +1,61 @@
-"""Another member as seen from here: the air before its link, the link, the connection of now."""
+"""Another member as seen from here: its link, the air before it, its connection, its pulse."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ordercast.runtime.frames import Ack, Data
+from ordercast.runtime.frames import Ack
 from ordercast.runtime.link import Link
 from ordercast.runtime.rest import LinkCounters
-from ordercast.runtime.weather import Air, Weather
+from ordercast.runtime.weather import Air
 
 if TYPE_CHECKING:
     from ordercast.runtime.connection import Connection
+    from ordercast.runtime.detector import Detector
 
 __all__ = ["Peer", "keep_connected"]
 
-ACK_DELAY_S = 0.005
 BACKOFF_S_MIN = 0.02
 BACKOFF_S_MAX = 1.0
 CONNECT_TIMEOUT_S = 5.0
 
+logger = logging.getLogger(__name__)
+
 
 class Peer:
-    def __init__(self, index: int, *, weather: Weather, fifo: bool, seed: str) -> None:
+    def __init__(
+        self, index: int, name: str, link: Link, *, detector: Detector, air: Air | None
+    ) -> None:
         self.index = index
-        self.link = Link()
-        self.air = Air(weather, fifo=fifo, seed=seed, hand=self._hand_over)
+        self.name = name
+        self.link = link
+        self.air = air
+        self.detector = detector
         self.connection: Connection | None = None
-        self._ack_timer: asyncio.TimerHandle | None = None
+        self.suspected = False
+        self.dead = False
+        """Declared so: it is not let in again."""
+        self.refused: str | None = None
+        """What it said when it hung up for good."""
+        self.spoke = False
+        """Something has come from it since the last heartbeat."""
+        self.silent = True
+        """Nothing was written to it since the last heartbeat."""
+        self.reported = 0
+        """What it was last told of how many of its bytes the application here has taken."""
+        self.stuck_since: float | None = None
+        """Since when it has been silent, or the one that others wait for."""
         self._news = asyncio.Event()
 
     def counters(self) -> LinkCounters:
         link = self.link
-        return LinkCounters(link.sent, link.received, self.air.packets, link.unacknowledged)
+        in_air = self.air.packets if self.air is not None else 0
+        return LinkCounters(link.sent, link.received, in_air, link.unacknowledged)
 
     def attach(self, connection: Connection) -> None:
         """The newest connection wins: the peer made it because the one before is dead to it."""
@@ -48,25 +69,28 @@ class Peer:
             return False
         self.connection = None
         self.link.cut()
-        self._stop_ack_timer()
         self._news.set()
         return True
-
-    def receive(self, data: Data) -> bytes | None:
-        packet = self.link.receive(data)
-        self._news.set()
-        return packet
 
     def acknowledged(self, ack: Ack) -> None:
         self.link.acknowledge(ack)
         self._news.set()
 
-    def acknowledge_soon(self) -> None:
-        if self.link.owes_ack_now:
-            self._acknowledge()
-        elif self.link.owes_ack and self._ack_timer is None:
-            loop = asyncio.get_running_loop()
-            self._ack_timer = loop.call_later(ACK_DELAY_S, self._acknowledge)
+    def pump(self) -> None:
+        """Write what may leave, as far as the connection takes it."""
+        connection = self.connection
+        while connection is not None and connection.writable:
+            frame = self.link.next_frame()
+            if frame is None:
+                return
+            connection.write(frame)
+            self.silent = False
+
+    def acknowledge(self) -> None:
+        """Tell the peer what is safe here, or just that we are alive."""
+        if self.connection is not None and self.link.open and self.connection.writable:
+            self.connection.write(self.link.ack())
+            self.silent = False
 
     async def settled(self) -> None:
         """Wait until the peer has acknowledged everything, or cannot because it is away."""
@@ -74,39 +98,24 @@ class Peer:
             self._news.clear()
             await self._news.wait()
 
-    async def writable(self) -> None:
-        if self.connection is not None:
-            await self.connection.writable.wait()
-
-    def close(self) -> None:
-        self.air.flush()
-        if self.connection is not None:
-            self._acknowledge()
-            self.connection.close()
-
-    def _hand_over(self, packet: bytes) -> None:
-        frame = self.link.send(packet)
-        if frame is not None and self.connection is not None:
-            self.connection.write(frame)
-
-    def _acknowledge(self) -> None:
-        self._stop_ack_timer()
-        if self.link.owes_ack and self.connection is not None:
-            self.connection.write(self.link.ack())
-
-    def _stop_ack_timer(self) -> None:
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
+    def news(self) -> None:
+        self._news.set()
 
 
-async def keep_connected(dial: Callable[[], Awaitable[Connection]], jitter: random.Random) -> None:
-    """Dial, and dial again whenever the connection is gone, until cancelled."""
+async def keep_connected(
+    dial: Callable[[], Awaitable[Connection]],
+    *,
+    jitter: random.Random,
+    useless: Callable[[], bool],
+) -> None:
+    """Dial, and dial again whenever the connection is gone, until cancelled or of no use."""
     pauses = _pauses_s(jitter)
-    while True:
+    while not useless():
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 connection = await dial()
+        except ssl.SSLError as error:
+            logger.warning("no secure connection: %s", error)
         except OSError:  # not there yet, or not any more; a timeout is one as well
             pass
         else:

@@ -64,6 +64,7 @@ class Heard(NamedTuple):
 
 class Gossip(Dissemination):
     destinations = "everyone"
+    relays = True
 
     def __init__(
         self, me: int, size: int, *, fan_out: int = 2, decay: float = 0.7, seed: int = 0
@@ -106,6 +107,11 @@ class Gossip(Dissemination):
     def trust(self, process: int) -> Iterable[Effect]:
         self.suspected.discard(process)
         return self._compare_later()
+
+    def bury(self, process: int) -> Iterable[Effect]:
+        self.suspected.add(process)
+        self.log.bury(process)
+        return ()
 
     def _new(self, item: Any, *, hops: int, source: int) -> Iterator[Effect]:
         id = id_of(item)

@@ -61,6 +61,7 @@ class Confirm(Struct, frozen=True, array_like=True, tag="maj_confirm"):
 
 class Majority(Dissemination):
     destinations = "everyone"
+    relays = True
 
     def __init__(self, me: int, size: int, *, threshold: int | None = None) -> None:
         super().__init__(me, size)

@@ -58,6 +58,7 @@ class Pull(Struct, frozen=True, array_like=True, tag="acks_pull"):
 
 class MajorityAcks(Dissemination):
     destinations = "everyone"
+    relays = True
 
     def __init__(self, me: int, size: int, *, threshold: int | None = None) -> None:
         super().__init__(me, size)
@@ -118,6 +119,10 @@ class MajorityAcks(Dissemination):
         for other in self.all_but(self.me, process):
             for item in self.log.after(process, self.log.known[other][process]):
                 yield Transmit((other,), Data(item, self.log.counts()))
+
+    def bury(self, process: int) -> Iterable[Effect]:
+        self.log.bury(process)
+        return ()
 
     def _keep(self, item: Any) -> int:
         id = id_of(item)

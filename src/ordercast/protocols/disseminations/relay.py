@@ -27,6 +27,7 @@ __all__ = ["Relay"]
 
 class Relay(Dissemination):
     destinations = "everyone"
+    relays = True
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)

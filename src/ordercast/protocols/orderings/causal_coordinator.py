@@ -45,6 +45,7 @@ class Forwarded(Struct, frozen=True, array_like=True, tag="cc_forwarded"):
 class CausalCoordinator(Ordering):
     items = Request | Forwarded
     needs_direct = True
+    relays = True
     needs_fifo = True
 
     def __init__(self, me: int, size: int) -> None:

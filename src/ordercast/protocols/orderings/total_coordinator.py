@@ -48,6 +48,7 @@ class Sequenced(Struct, frozen=True, array_like=True, tag="tc_sequenced"):
 class TotalCoordinator(Ordering):
     items = Request | Sequenced
     needs_direct = True
+    relays = True
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)

@@ -1,0 +1,68 @@
+"""What a member sends in a row travels as one protocol message: a bundle.
+
+The protocols number, stamp and acknowledge bundles, and know nothing of what is inside; so their
+cost is paid once per bundle. A bundle ends when its sender delivers anything, so no message is
+ordered after something that its sender had not delivered when it sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ordercast.errors import PeerError
+from ordercast.protocols.messages import Message
+
+__all__ = ["BUNDLE_MESSAGES_MAX", "Bundle", "pack", "unpack"]
+
+BUNDLE_MESSAGES_MAX = 2**12
+
+_First = Annotated[int, Meta(ge=1, lt=2**62)]
+_Payloads = Annotated[list[bytes], Meta(min_length=1, max_length=BUNDLE_MESSAGES_MAX)]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[_First, _Payloads]).decode
+
+
+class Bundle(Struct, frozen=True):
+    """Messages of one sender, as they were delivered here."""
+
+    origin: int
+    number: int
+    """Of the bundle, by which the protocols know it."""
+    first: int
+    """The number of the first message in it, as users count."""
+    payloads: list[bytes]
+    position: int
+    """The place of the first one in what this member has delivered, from 1."""
+    time_us: int
+    cost: int
+    """Bytes that count against the sender's window until the application has taken them."""
+
+    @property
+    def end(self) -> int:
+        """The position of the last message."""
+        return self.position + len(self.payloads) - 1
+
+    def after(self, position: int) -> Bundle:
+        """What is left of it when everything up to this position is taken."""
+        skip = position + 1 - self.position
+        return msgspec.structs.replace(
+            self,
+            first=self.first + skip,
+            payloads=self.payloads[skip:],
+            position=position + 1,
+        )
+
+
+def pack(first: int, payloads: Sequence[bytes]) -> bytes:
+    return _encode((first, payloads))
+
+
+def unpack(message: Message) -> tuple[int, list[bytes]]:
+    try:
+        return _decode(message.payload)
+    except msgspec.DecodeError as error:
+        raise PeerError(f"{message.id} is no bundle of messages: {error}") from None

@@ -1,0 +1,310 @@
+"""What a member knows: the protocol, its links, what was delivered and not yet taken. Pure.
+
+Every change comes in through one of the inputs below, and the same inputs in the same order give
+the same state and the same outputs. So a journal need only keep the inputs: whoever feeds them to
+a fresh core has the member back as it was when it was killed, whatever the algorithm.
+
+    inputs                                         outputs
+    submit    the user sends a bundle              links       packets for others, retained there
+    take      a packet has come from a peer        queue       bundles delivered, for the user
+    timer     a timer of the protocol has ended    timers      those of the protocol that run
+    suspect, trust, bury   about a peer            spans       rows for the trace
+    report    tell a peer what was delivered here  settled     own bundles whose standing changed
+    meet      a peer has introduced itself
+    restart   the member was down and is back
+    leave     it ends on purpose
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from ordercast.errors import PeerError
+from ordercast.protocols.effects import Accept, Deliver, HostEffect, Transmit
+from ordercast.protocols.messages import Count, Message, MessageId, message_of
+from ordercast.protocols.stack import Codec, Stack
+from ordercast.runtime.bundle import Bundle, unpack
+from ordercast.runtime.link import Link
+from ordercast.runtime.standing import Standing
+from ordercast.trace.event import Kind
+from ordercast.trace.spans import Span, sizes_of
+
+__all__ = ["Core", "Report"]
+
+
+class Report(Struct, frozen=True, array_like=True, tag="report"):
+    """From a member to the origin of bundles that it has delivered since it last said so."""
+
+    ranges: tuple[Count, ...]
+    """First and last number of each unbroken row."""
+    taken: Count
+    """How many bytes of the origin's bundles the application here has taken, ever."""
+
+
+class Core:
+    def __init__(self, stack: Stack, *, life: str) -> None:
+        self.stack = stack
+        self.life = life
+        self.lives: dict[int, str] = {}
+        """Who of the others we have met."""
+        self.links = {index: Link() for index in stack.ordering.all_but(stack.me)}
+        self.sent = 0
+        """Messages of the user here."""
+        self.delivered = 0
+        """Messages delivered to the user here: the last position."""
+        self.last = [0] * stack.size
+        """The highest number delivered here of each origin's messages."""
+        self.arrivals: dict[MessageId, tuple[int, int, int]] = {}
+        """First message, count and time of bundles that came and were not delivered at once."""
+        self.queue: deque[Bundle] = deque()
+        """Delivered, and not taken by the application yet."""
+        self.taken = [0] * stack.size
+        """Bytes of each origin that the application has taken."""
+        self.timers: dict[str, int] = {}
+        """Running timers of the protocol, and after how many microseconds they end."""
+        self.standing = Standing(stack.me, stack.size)
+        self.left = False
+        """Whether this member has said goodbye."""
+        self.rows = 0
+        """Rows of the trace so far."""
+        self._arrivals_max = 256
+        self._fresh: list[list[int]] = [[] for _ in range(stack.size)]
+        """By origin, the ranges of bundles delivered and not reported yet."""
+        self.attach()
+
+    def attach(
+        self,
+        *,
+        clock_us: Callable[[], int] = lambda: 0,
+        recording: bool = False,
+        carry: Callable[[int, bytes, bool], None] | None = None,
+    ) -> None:
+        """Connect to what is not part of the state. `carry` takes packets instead of the links."""
+        self.spans: list[Span] = []
+        self.started = list(self.timers)
+        """Timers that the host has to start."""
+        self.clock_us = clock_us
+        self.recording = recording
+        self.carry = carry
+        self.codec = Codec(self.stack.packets | Report)
+        self._at_hand: tuple[MessageId, tuple[int, list[bytes]]] | None = None
+
+    def snapshot(self) -> bytes:
+        """The whole state. Only ever read back by `restore`, from a file of this member's own."""
+        state = {name: value for name, value in vars(self).items() if name not in _OUTSIDE}
+        return pickle.dumps(state, protocol=5)
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Core:
+        core = cls.__new__(cls)
+        vars(core).update(_load(snapshot))
+        for link in core.links.values():
+            link.cut()
+        core.attach()
+        return core
+
+    # Inputs.
+
+    def start(self) -> None:
+        self._perform(self.stack.start())
+
+    def submit(self, bundle: bytes, first: int, payloads: list[bytes], to: Any = None) -> int:
+        """Send a bundle that `pack` made of these. Its number."""
+        assert first == self.sent + 1
+        message, effects = self.stack.send(bundle, to)
+        self.sent += len(payloads)
+        self._at_hand = message.id, (first, payloads)
+        self.standing.sent(message.id.number, len(bundle), message.addressees(self.stack.size))
+        before = self.delivered
+        self._perform(effects)
+        if self.delivered == before:
+            self._arrived(message)
+        return message.id.number
+
+    def take(self, source: int, packet: bytes) -> None:
+        """A packet that `source` put on its link. Bad ones are used up all the same."""
+        self.links[source].received += 1
+        decoded = self.codec.decode(packet)
+        if isinstance(decoded, Report):
+            self.standing.told(source, decoded.ranges, decoded.taken)
+            return
+        message = message_of(decoded)
+        if message is not None:
+            self._at_hand = message.id, unpack(message)
+        effects = self.stack.receive(source, decoded)
+        if message is not None and self.recording:
+            self._note("receive", message, control=len(packet) - len(message.payload))
+        before = self.delivered
+        self._perform(effects)
+        if message is not None and self.delivered == before:
+            self._arrived(message)
+
+    def timer(self, name: str) -> None:
+        self.timers.pop(name, None)
+        self._perform(self.stack.timer(name))
+
+    def suspect(self, process: int) -> None:
+        self._perform(self.stack.suspect(process))
+
+    def trust(self, process: int) -> None:
+        self._perform(self.stack.trust(process))
+
+    def bury(self, process: int) -> None:
+        """This member will never come back, or will not be let in."""
+        self.links[process].clear()
+        self.standing.bury(process)
+        self._fresh[process].clear()
+        self._perform(self.stack.bury(process))
+
+    def report(self, peer: int, taken: int) -> None:
+        """Tell an origin what of it was delivered here, and how much the application has taken."""
+        ranges, self._fresh[peer] = tuple(self._fresh[peer]), []
+        self._put((peer,), self.codec.encode(Report(ranges, taken)), own=False)
+
+    def meet(self, peer: int, life: str) -> None:
+        self.lives[peer] = life
+
+    def restart(self) -> None:
+        """The member was down, and is back with what it knew."""
+        kinds: tuple[Kind, ...] = ("join",) if self.left else ("crash", "recover")
+        self.left = False
+        for kind in kinds:
+            self._mark(kind)
+
+    def leave(self) -> None:
+        self.left = True
+        self._mark("leave")
+
+    # What the host asks.
+
+    def owes_report(self, peer: int) -> bool:
+        return bool(self._fresh[peer])
+
+    def take_up_to(self, position: int) -> None:
+        """The application has taken everything up to this position."""
+        while self.queue and self.queue[0].end <= position:
+            self.took(self.queue.popleft())
+        if self.queue and self.queue[0].position <= position:
+            self.queue[0] = self.queue[0].after(position)
+
+    def took(self, bundle: Bundle) -> None:
+        self.taken[bundle.origin] += bundle.cost
+        if bundle.origin == self.stack.me:
+            self.standing.took(self.stack.me, self.taken[self.stack.me])
+
+    # Effects.
+
+    def _perform(self, effects: Iterable[HostEffect]) -> None:
+        accepted: Span | None = None
+        for effect in effects:
+            if isinstance(effect, Transmit):
+                packet = self.codec.encode(effect.packet)
+                message = message_of(effect.packet)
+                own = message is not None and message.id.origin == self.stack.me
+                if accepted is not None and own and message is not None:
+                    accepted.control_bytes = len(packet) - len(message.payload)
+                    accepted = None
+                self._put(effect.to, packet, own=own)
+            elif isinstance(effect, Deliver):
+                self._deliver(effect.message)
+            elif isinstance(effect, Accept):
+                if self.recording:
+                    accepted = self._note("send", effect.message)
+            else:
+                self.timers[effect.name] = effect.delay_us
+                self.started.append(effect.name)
+
+    def _put(self, to: Iterable[int], packet: bytes, *, own: bool) -> None:
+        for index in to:
+            if self.carry is None:
+                self.links[index].put(packet)
+            else:
+                self.carry(index, packet, own)
+
+    def _deliver(self, message: Message) -> None:
+        origin, number = message.id
+        first, payloads = self._opened(message)
+        bundle = Bundle(
+            origin,
+            number,
+            first,
+            payloads,
+            self.delivered + 1,
+            self.clock_us(),
+            len(message.payload),
+        )
+        self.delivered += len(payloads)
+        self.last[origin] = max(self.last[origin], first + len(payloads) - 1)
+        self.arrivals.pop(message.id, None)
+        self.queue.append(bundle)
+        if self.recording:
+            self._note("deliver", message)
+        if origin == self.stack.me:
+            self.standing.told(origin, (number, number), 0)
+        else:
+            fresh = self._fresh[origin]
+            if fresh and fresh[-1] == number - 1:
+                fresh[-1] = number
+            else:
+                fresh += number, number
+
+    def _arrived(self, message: Message) -> None:
+        """It is held, most likely; it may also be a copy of what was delivered long ago."""
+        first, payloads = self._opened(message)
+        self.arrivals[message.id] = first, len(payloads), self.clock_us()
+        if len(self.arrivals) > self._arrivals_max:
+            held = {held.id for held in self.stack.held()}
+            self.arrivals = {id: value for id, value in self.arrivals.items() if id in held}
+            self._arrivals_max = 2 * len(held) + 256
+
+    def _opened(self, message: Message) -> tuple[int, list[bytes]]:
+        if self._at_hand is not None and self._at_hand[0] == message.id:
+            return self._at_hand[1]
+        return unpack(message)
+
+    def _note(self, kind: Kind, message: Message, control: int | None = None) -> Span:
+        first, payloads = self._opened(message)
+        span = Span(
+            kind,
+            self.clock_us(),
+            message.id.origin,
+            first,
+            len(payloads),
+            sizes_of(payloads),
+            control,
+            message.destinations if kind == "send" else None,
+        )
+        self._row(span)
+        return span
+
+    def _mark(self, kind: Kind) -> None:
+        if self.recording:
+            self._row(Span(kind, self.clock_us()))
+
+    def _row(self, span: Span) -> None:
+        self.rows += span.count
+        self.spans.append(span)
+
+
+_OUTSIDE = frozenset(("spans", "started", "clock_us", "recording", "carry", "codec", "_at_hand"))
+
+
+class _Reader(pickle.Unpickler):
+    """Reads what a core consists of and nothing else: a journal is a file, and files are copied."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = module.startswith(("ordercast.protocols.", "ordercast.runtime."))
+        if known or (module, name) in (("collections", "deque"), ("random", "Random")):
+            return super().find_class(module, name)
+        raise PeerError(f"a snapshot names {module}.{name}, which is no part of a member's state")
+
+
+def _load(snapshot: bytes) -> dict[str, Any]:
+    state: dict[str, Any] = _Reader(io.BytesIO(snapshot)).load()
+    return state

@@ -1,0 +1,116 @@
+"""Wait until every member is known."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.runtime.discovery.address import Address
+from ordercast.runtime.discovery.finder import DiscoveryError, Finder
+from ordercast.runtime.keys import check_name
+
+__all__ = ["Membership", "Presence", "assemble"]
+
+POLL_S = 0.2
+WITHDRAW_TIMEOUT_S = 2.0
+
+
+class Presence(Struct, frozen=True):
+    """How far it is."""
+
+    names: tuple[str, ...]
+    """Who is known."""
+    size: int
+    missing: tuple[str, ...]
+    """Who is not, as far as the names are known beforehand."""
+
+    @property
+    def present(self) -> int:
+        return len(self.names)
+
+    def __str__(self) -> str:
+        return f"{self.present} of {self.size} present"
+
+
+class Membership(Struct, frozen=True):
+    names: tuple[str, ...]
+    """Sorted: the index of a process is its place among them."""
+    addresses: Mapping[str, Address]
+
+
+async def assemble(
+    finder: Finder,
+    *,
+    me: str,
+    address: Address,
+    timeout_s: float,
+    poll_s: float = POLL_S,
+    on_progress: Callable[[Presence], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Membership:
+    """Announce oneself, and look until everyone is known.
+
+    `on_progress` is told whenever somebody has come or gone. Whoever fails withdraws.
+    """
+    check_name(me)
+    if not timeout_s > 0:
+        raise UsageError(f"a timeout of {timeout_s} s: choose more than 0")
+    deadline = clock() + timeout_s
+    now = Presence((me,), finder.size, ())
+    told: Presence | None = None
+    try:
+        async with asyncio.timeout(timeout_s) as limit:  # for a finder that hangs
+            await finder.announce(me, address)
+            while True:
+                found = {me: address} | await finder.look()
+                now = _presence(finder, found)
+                if now != told and on_progress is not None:
+                    on_progress(now)
+                told = now
+                if now.present == now.size:
+                    return Membership(now.names, found)
+                if clock() + poll_s > deadline:
+                    raise DiscoveryError(_too_late(finder, now, timeout_s))
+                await sleep(poll_s)
+    except BaseException as error:
+        await _withdraw(finder)
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise DiscoveryError(_too_late(finder, now, timeout_s)) from None
+        raise
+
+
+async def _withdraw(finder: Finder) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(WITHDRAW_TIMEOUT_S):
+            await finder.withdraw()
+
+
+def _presence(finder: Finder, found: Mapping[str, Address]) -> Presence:
+    names = tuple(sorted(found))
+    if finder.names is not None and (unknown := sorted(set(names) - set(finder.names))):
+        raise DiscoveryError(
+            f"{', '.join(unknown)}: not among the members {', '.join(finder.names)}"
+        )
+    if len(names) > finder.size:
+        raise DiscoveryError(
+            f"the group has {finder.size} members, and these are {len(names)}: {', '.join(names)}"
+        )
+    owners: dict[Address, str] = {}
+    for name in names:
+        if (other := owners.setdefault(found[name], name)) != name:
+            raise DiscoveryError(f"{other!r} and {name!r} cannot both be at {found[name]}")
+    missing = tuple(name for name in finder.names or () if name not in found)
+    return Presence(names, finder.size, missing)
+
+
+def _too_late(finder: Finder, now: Presence, timeout_s: float) -> str:
+    missing = ", ".join(now.missing) or f"{now.size - now.present} more"
+    trouble = f" ({finder.trouble})" if finder.trouble else ""
+    known = ", ".join(now.names)
+    return f"{now} after {timeout_s:g} s: {known}; still missing: {missing}{trouble}"

@@ -1,0 +1,155 @@
+"""Where a member listens, from before it knows who the others are.
+
+Until then, whoever asks is told which members are known, and whoever wants in has to come again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ordercast.errors import PeerError, UsageError
+from ordercast.runtime.connection import Connection
+from ordercast.runtime.discovery import Address, Answer, Finder
+from ordercast.runtime.frames import (
+    HELLO_BYTES_MAX,
+    LENGTH,
+    VERSION,
+    Ask,
+    Bye,
+    Members,
+    decode_frame,
+    encode_frame,
+)
+from ordercast.runtime.keys import peer_name
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ordercast.runtime.keys import Credentials
+    from ordercast.runtime.node import Node
+
+__all__ = ["Door"]
+
+ASK_TIMEOUT_S = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Door:
+    def __init__(self, group: str, name: str, *, credentials: Credentials | None = None) -> None:
+        self.group = group
+        self.name = name
+        self.credentials = credentials
+        self.node: Node | None = None
+        """Who takes the connections, once there is one."""
+        self.finder: Finder | None = None
+        """What is known of the members, and told to whoever asks."""
+        self.address: Address | None = None
+        """Where others reach us."""
+        self._server: asyncio.Server | None = None
+        self._waiting: set[asyncio.WriteTransport] = set()
+
+    async def open(self, host: str, port: int = 0) -> Address:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._protocol,
+            host,
+            port,
+            ssl=self.credentials.server if self.credentials else None,
+            ssl_handshake_timeout=ASK_TIMEOUT_S if self.credentials else None,
+        )
+        return Address(host, self._server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for transport in self._waiting:
+            transport.abort()
+
+    async def wait_closed(self) -> None:
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def asked(self, ask: Ask, transport: asyncio.BaseTransport) -> Members:
+        """Someone wants to know who the members are, and says where they are themselves."""
+        if ask.version != VERSION or ask.group != self.group:
+            raise PeerError(f"it asks for the group {ask.group!r}, and we are {self.group!r}")
+        self.check_name(ask.name, transport)
+        known: dict[str, Address] = {}
+        if self.finder is not None:
+            if ask.address:
+                self.finder.learn(ask.name, _parsed(ask.address))
+            known |= self.finder.known
+        if self.address is not None:
+            known[self.name] = self.address
+        return Members(self.name, {name: str(address) for name, address in known.items()})
+
+    def check_name(self, name: str, transport: asyncio.BaseTransport) -> None:
+        """A member's name is in its certificate: nobody can speak for another."""
+        if self.credentials is not None:
+            proven = peer_name(transport.get_extra_info("ssl_object"), self.group)
+            if proven != name:
+                raise PeerError(f"it says it is {name!r}, and its certificate says {proven!r}")
+
+    async def ask(self, address: Address) -> Answer:
+        """Who is at that address, and whom does it know?"""
+        ssl_context: ssl.SSLContext | None = self.credentials.client if self.credentials else None
+        async with asyncio.timeout(ASK_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(
+                address.host, address.port, ssl=ssl_context
+            )
+            try:
+                own = str(self.address) if self.address else ""
+                writer.write(encode_frame(Ask(VERSION, self.group, self.name, own)))
+                answer = await _read_frame(reader)
+                if isinstance(answer, Members):
+                    self.check_name(answer.name, writer.transport)
+            except EOFError:
+                raise PeerError(f"{address} hung up without an answer") from None
+            finally:
+                writer.close()
+        if isinstance(answer, Bye):
+            raise PeerError(f"{address} does not say who the members are: {answer.reason}")
+        if not isinstance(answer, Members):
+            raise PeerError(f"{address} answers with a {type(answer).__name__} frame")
+        known = {name: _parsed(where) for name, where in answer.addresses.items()}
+        return Answer(answer.name, known)
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        if self.node is not None:
+            return Connection(self.node)
+        reader = asyncio.StreamReader(limit=HELLO_BYTES_MAX)
+        return asyncio.StreamReaderProtocol(reader, self._receive)
+
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Nobody can come in yet, but everyone may ask."""
+        transport = writer.transport
+        self._waiting.add(transport)
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                frame = await _read_frame(reader)
+            if isinstance(frame, Ask):
+                writer.write(encode_frame(self.asked(frame, transport)))
+            else:
+                writer.write(encode_frame(Bye(f"{self.name} is still looking for the others")))
+        except (PeerError, OSError, EOFError) as error:
+            logger.warning("%s: turned someone away at the door: %s", self.name, error)
+        finally:
+            self._waiting.discard(transport)
+            writer.close()
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> object:
+    length = int.from_bytes(await reader.readexactly(LENGTH), "big")
+    if not 0 < length <= HELLO_BYTES_MAX:
+        raise PeerError(f"a frame of {length} bytes, and from 1 to {HELLO_BYTES_MAX} are allowed")
+    return decode_frame(await reader.readexactly(length))
+
+
+def _parsed(address: str) -> Address:
+    try:
+        return Address.parse(address)
+    except UsageError as error:
+        raise PeerError(str(error)) from None

@@ -1,0 +1,279 @@
+"""What an application holds in its hands: a group that it can send to and receive from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.runtime.bundle import Bundle
+from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
+from ordercast.runtime.holds import Hold, holds
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ordercast.runtime.node import Node
+    from ordercast.runtime.outgoing import Slot
+
+__all__ = ["Batch", "Delivery", "Group", "Receipt", "View"]
+
+MESSAGES_A_TURN = 2048
+"""An application that never waits for anything still lets the loop turn that often."""
+
+
+class Delivery(Struct, frozen=True, gc=False):
+    """One message, as it was delivered here."""
+
+    sender: str
+    number: int
+    """The sender's own count of its messages, from 1."""
+    payload: bytes
+    position: int
+    """Its place among all that was delivered here, from 1: where to go on after a restart."""
+    time_us: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.sender}:{self.number}"
+
+
+class Batch(Struct, frozen=True):
+    """Messages of one sender that were delivered here in a row."""
+
+    sender: str
+    first: int
+    """The number of the first one; the others follow."""
+    payloads: list[bytes]
+    position: int
+    time_us: int
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        for place, payload in enumerate(self.payloads):
+            yield Delivery(
+                self.sender, self.first + place, payload, self.position + place, self.time_us
+            )
+
+
+class View(Struct, frozen=True):
+    """The group as it looks from here."""
+
+    me: str
+    members: tuple[str, ...]
+    present: tuple[str, ...]
+    """Connected with us right now, and ourselves."""
+    suspected: tuple[str, ...]
+    """Thought to be down; a suspicion may be withdrawn."""
+    dead: tuple[str, ...]
+    """Given up for good."""
+
+
+class Receipt(Struct, frozen=True, eq=False, gc=False):
+    """The sender's end of one message."""
+
+    _group: Group
+    _slot: Slot
+    _place: int
+
+    @property
+    def number(self) -> int:
+        return self._slot.first + self._place
+
+    @property
+    def id(self) -> str:
+        return f"{self._group.me}:{self.number}"
+
+    async def stable(self) -> None:
+        """Wait until a majority of those it is for hold the message: it outlives any minority."""
+        await self._group._until_stable(self._slot)
+
+    async def delivered_by(self, *names: str) -> tuple[str, ...]:
+        """Wait until these members have delivered it, or all it is for; says who has by now."""
+        return await self._group._until_delivered(self._slot, names)
+
+    def __repr__(self) -> str:
+        return f"<Receipt of {self.id}>"
+
+
+class Group:
+    """Made by `ordercast.join`. Iterate to receive; any task may send."""
+
+    def __init__(self, node: Node, *, name: str, algorithm: str, uniform: bool) -> None:
+        self.name = name
+        self.me = node.name
+        self.algorithm = algorithm
+        """Which ordering over which dissemination was chosen."""
+        self._node = node
+        self._uniform = uniform
+        self._indices = {member: index for index, member in enumerate(node.names)}
+        self._to_one = node.core.stack.ordering.destinations == "one"
+        self._bundle: Bundle | None = None
+        self._place = 0
+        self._taken_in_a_row = 0
+
+    # Sending.
+
+    async def send(self, payload: bytes, to: Iterable[str] | None = None) -> Receipt:
+        """Send to everyone, or to some. Waits while others have too much of ours to take yet;
+        cancelled while it waits, nothing was sent."""
+        outgoing = self._node.outgoing
+        size = len(payload)
+        if size > PAYLOAD_BYTES_MAX:
+            raise UsageError(
+                f"a message of {size} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
+            )
+        indices = to if to is None and not self._to_one else self._destinations(to)
+        if outgoing.busy:
+            await outgoing.room()
+        slot = outgoing.slot
+        if slot is None or slot.to != indices:
+            slot = outgoing.begin(indices)
+        payloads = slot.payloads
+        payloads.append(payload)
+        outgoing.weigh(size)
+        return Receipt(self, slot, len(payloads) - 1)
+
+    # Receiving.
+
+    async def __aiter__(self) -> AsyncIterator[Delivery]:
+        """Whoever stops half-way can go on later, with another iterator."""
+        node = self._node
+        mark = node.mark
+        while True:
+            bundle = self._bundle or await self._next_bundle()
+            if bundle is None:
+                return
+            sender, time_us, first = node.names[bundle.origin], bundle.time_us, bundle.first
+            position, payloads, last = bundle.position, bundle.payloads, len(bundle.payloads) - 1
+            while bundle is self._bundle:
+                place = self._place
+                self._place = place + 1
+                if place == last:
+                    self._bundle = None
+                    node.took(bundle)
+                if mark is not None:
+                    mark(position + place)
+                yield Delivery(sender, first + place, payloads[place], position + place, time_us)
+
+    async def __anext__(self) -> Delivery:
+        """One delivery, for `anext(group)`."""
+        async for delivery in self:
+            return delivery
+        raise StopAsyncIteration
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Deliveries as they come, many at a time: the fast way to receive."""
+        while True:
+            bundle = self._bundle or await self._next_bundle()
+            if bundle is None:
+                return
+            self._bundle = None
+            self._node.took(bundle)
+            if self._node.mark is not None:
+                self._node.mark(bundle.end)
+            if self._place:
+                bundle = bundle.after(bundle.position + self._place - 1)
+            yield Batch(
+                self._node.names[bundle.origin],
+                bundle.first,
+                bundle.payloads,
+                bundle.position,
+                bundle.time_us,
+            )
+
+    async def _next_bundle(self) -> Bundle | None:
+        """The bundle that is being taken now; None at the end."""
+        node = self._node
+        if self._taken_in_a_row > MESSAGES_A_TURN:
+            self._taken_in_a_row = 0
+            await asyncio.sleep(0)
+        while self._bundle is None:
+            if (bundle := node.next_bundle()) is not None:
+                self._bundle, self._place = bundle, 0
+                self._taken_in_a_row += len(bundle.payloads)
+            elif node.over:
+                node.check_healthy()
+                return None
+            else:
+                self._taken_in_a_row = 0
+                await node.wait()
+        return self._bundle
+
+    # Looking.
+
+    @property
+    def view(self) -> View:
+        node = self._node
+        return View(
+            me=self.me,
+            members=node.names,
+            present=self._names((node.me, *node.present)),
+            suspected=self._names(node.suspected),
+            dead=self._names(node.dead),
+        )
+
+    def why_held(self) -> list[Hold]:
+        """Messages that are here and may not be delivered yet, and what each waits for."""
+        return holds(self._node.core, self._node.names)
+
+    async def aclose(self) -> None:
+        """Leave. What was sent gets a moment to arrive; iterators end after what is here."""
+        await self._node.aclose()
+
+    async def __aenter__(self) -> Group:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    # For receipts.
+
+    async def _until_stable(self, slot: Slot) -> None:
+        standing, me = self._node.core.standing, self._node.me
+        size = len(self._node.names) if slot.to is None else len(slot.to)
+
+        def stable() -> bool:
+            lacking = standing.waits_for(slot.number)
+            # A uniform dissemination hands us our own message once a majority holds it.
+            return me not in lacking if self._uniform else size - len(lacking) > size // 2
+
+        await self._node.outgoing.until(slot, stable)
+
+    async def _until_delivered(self, slot: Slot, names: tuple[str, ...]) -> tuple[str, ...]:
+        everyone = tuple(range(len(self._node.names))) if slot.to is None else slot.to
+        wanted = set(self._checked(names)) if names else set(everyone)
+        standing = self._node.core.standing
+
+        def lacking() -> set[int]:
+            return set(standing.waits_for(slot.number))
+
+        await self._node.outgoing.until(slot, lambda: not wanted & lacking())
+        return self._names(index for index in everyone if index not in lacking())
+
+    def _destinations(self, to: Iterable[str] | None) -> tuple[int, ...] | None:
+        return self._node.core.stack.destinations(None if to is None else self._checked(to))
+
+    def _checked(self, names: Iterable[str]) -> tuple[int, ...]:
+        if isinstance(names, str):
+            names = (names,)
+        try:
+            return tuple(sorted({self._indices[name] for name in names}))
+        except KeyError as unknown:
+            members = ", ".join(self._node.names)
+            raise UsageError(
+                f"{unknown.args[0]!r} is no member of {self.name!r}: it has {members}"
+            ) from None
+
+    def _names(self, indices: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._node.names[index] for index in sorted(indices))

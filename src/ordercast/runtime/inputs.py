@@ -1,0 +1,80 @@
+"""The inputs of a core as records of a journal, and a core from such records.
+
+A record is one byte that says which input, and then what came with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ordercast.errors import PeerError
+from ordercast.protocols.messages import Message, MessageId
+from ordercast.runtime.bundle import unpack
+from ordercast.runtime.core import Core
+
+__all__ = ["LoggedCore", "replay"]
+
+SUBMIT: Final = 1
+TAKE: Final = 2
+OTHER: Final = 3
+
+_SUBMIT = struct.Struct(">BI")
+_TAKE = struct.Struct(">BH")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_to = msgspec.msgpack.Decoder(tuple[int, ...] | None).decode
+_decode_other = msgspec.msgpack.Decoder(tuple[str, list[Any]]).decode
+
+
+class LoggedCore:
+    """Writes each input down, with `append`, before the core sees it."""
+
+    def __init__(self, core: Core, append: Callable[..., None] | None) -> None:
+        self.core = core
+        self._append = append
+
+    def submit(
+        self, bundle: bytes, first: int, payloads: list[bytes], to: tuple[int, ...] | None
+    ) -> int:
+        if self._append is not None:
+            head = _encode(to)
+            self._append(_SUBMIT.pack(SUBMIT, len(head)), head, bundle)
+        return self.core.submit(bundle, first, payloads, to)
+
+    def take(self, source: int, packet: bytes) -> None:
+        if self._append is not None:
+            self._append(_TAKE.pack(TAKE, source), packet)
+        self.core.take(source, packet)
+
+    def other(self, name: str, *arguments: Any) -> None:
+        """Any of the rarer inputs, by the name of the core's method."""
+        if self._append is not None:
+            self._append(bytes((OTHER,)), _encode((name, arguments)))
+        getattr(self.core, name)(*arguments)
+
+
+_OTHERS = frozenset(
+    ["start", "restart", "leave", "meet", "timer", "suspect", "trust", "bury", "report"],
+)
+
+
+def replay(core: Core, records: Iterable[bytes | memoryview]) -> None:
+    """Feed the core what a journal has kept. What a peer did wrong then, it does wrong again."""
+    for record in records:
+        kind = record[0]
+        with contextlib.suppress(PeerError):
+            if kind == TAKE:
+                core.take(_TAKE.unpack_from(record)[1], bytes(record[_TAKE.size :]))
+            elif kind == SUBMIT:
+                end = _SUBMIT.size + _SUBMIT.unpack_from(record)[1]
+                bundle = bytes(record[end:])
+                first, payloads = unpack(Message(MessageId(core.stack.me, 0), bundle))
+                core.submit(bundle, first, payloads, _decode_to(record[_SUBMIT.size : end]))
+            else:
+                name, arguments = _decode_other(record[1:])
+                assert name in _OTHERS, f"a journal names the input {name!r}"
+                getattr(core, name)(*arguments)

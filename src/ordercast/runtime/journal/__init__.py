@@ -1,0 +1,17 @@
+"""A member's memory on disk: what came in, in order, so that a killed member comes back as it was.
+
+    segment     what a file of the journal looks like, read back with suspicion
+    writer      one such file being written
+    committer   group commit: a thread that writes and syncs while the loop goes on
+    taken       how far the application has come, in a file that costs no system call to change
+    ownership   one process at a time, and always the same member
+    journal     all of these in one directory, which belongs to one process
+
+A directory holds `0000000001.segment` and its successors, `taken` and `lock`. Each segment begins
+with a snapshot of the state before its first record; the newest one is the state of the member.
+"""
+
+from ordercast.runtime.journal.journal import Journal, Recovered
+from ordercast.runtime.journal.segment import Segment
+
+__all__ = ["Journal", "Recovered", "Segment"]

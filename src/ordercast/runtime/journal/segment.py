@@ -1,0 +1,258 @@
+"""What a file of the journal looks like, read back with suspicion.
+
+    file     magic, version, length; then JSON: identity, number, where the file before ended,
+             and a random salt; checksum of all these; then batches
+    batch    marker, length, checksum of the body, checksum of these and of the place; the body;
+             a byte that is not zero
+    body     records, each a length and bytes; the first batch holds one record, the snapshot
+
+A batch is what one commit wrote, and is there as a whole or not at all. Marker and checksums
+depend on the salt and on the place in the file, so bytes of another file, or of another place in
+this one, never pass for a batch.
+
+A process killed in mid-write leaves a batch without its end. A power loss leaves a batch with
+sectors that are still zero, for a file has nothing but zeros where it was not written. Only the
+last batch can be like that, since the next is written when the one before is safe, and nobody was
+told that it was safe. So it is cut off, and everything else that does not fit is corruption.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct as Layout
+from typing import BinaryIO
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from ordercast.errors import JournalError
+
+__all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_head"]
+
+SUFFIX = ".segment"
+MAGIC = b"ordcast\n"
+VERSION = 1
+END = b"\xe1"
+"""Ends every batch. Not zero, so that zeros at the end of a file are never part of one."""
+SECTOR_BYTES = 512
+"""The least that a disk writes as a whole; larger sectors are multiples of it."""
+FILE_HEAD_BYTES_MAX = 2**16
+
+_FILE_HEAD = Layout("<8sII")
+_BATCH_HEAD = Layout("<IIII")
+_PLACE = Layout("<IIIQ")
+_LENGTH = Layout("<I")
+
+record_head = _LENGTH.pack
+
+
+class _About(Struct, frozen=True):
+    """The JSON at the head of a file."""
+
+    identity: dict[str, str]
+    number: int
+    previous_end: int
+    """Where the segment before this one ended; nothing may be missing from it."""
+    salt: str
+
+
+class Keys(Struct, frozen=True):
+    """What marks the batches of one file as its own."""
+
+    seed: int
+    marker: int
+
+    @classmethod
+    def of(cls, file_head: bytes) -> Keys:
+        # Without its checksum: with it, the checksum of any head is the same.
+        seed = crc32(file_head[: -_LENGTH.size])
+        return cls(seed, crc32(b"marker", seed))
+
+    def batch_head(self, body: bytes, offset: int) -> bytes:
+        length, checksum = len(body), crc32(body, self.seed)
+        place = crc32(_PLACE.pack(self.marker, length, checksum, offset), self.seed)
+        return _BATCH_HEAD.pack(self.marker, length, checksum, place)
+
+    def read_head(self, head: bytes, offset: int) -> tuple[int, int] | None:
+        """Length and checksum of the body, if a batch of this file begins at this offset."""
+        if len(head) < _BATCH_HEAD.size:
+            return None
+        marker, length, checksum, place = _BATCH_HEAD.unpack(head)
+        if place != crc32(_PLACE.pack(self.marker, length, checksum, offset), self.seed):
+            return None
+        return (length, checksum) if marker == self.marker else None
+
+
+def file_head(identity: Mapping[str, str], number: int, previous_end: int) -> bytes:
+    about = msgspec.json.encode(_About(dict(identity), number, previous_end, os.urandom(16).hex()))
+    if len(about) > FILE_HEAD_BYTES_MAX:
+        raise JournalError(f"an identity of {len(about)} bytes does not fit into a journal")
+    head = _FILE_HEAD.pack(MAGIC, VERSION, len(about)) + about
+    return head + _LENGTH.pack(crc32(head))
+
+
+class Segment:
+    """One file of a journal, for reading. Nothing is kept in memory but one batch at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _reading(path) as file:
+            head = self._read_file_head(file)
+        self.keys = Keys.of(head)
+        self.end = -1
+        """Where the last record ends: the segment after this one knows, or `find_end` does."""
+        self._start = len(head)
+
+    @property
+    def snapshot(self) -> bytes:
+        """The state before the first record."""
+        with _reading(self.path) as file:
+            for body, _ in self._batches(file):
+                return body[_LENGTH.size :]
+        raise self._corrupt(self._start, "the snapshot does not fit its checksum")
+
+    def records(self) -> Iterator[bytes]:
+        """All records after the snapshot, in their order."""
+        with _reading(self.path) as file:
+            batches = self._batches(file, until=self.end)
+            _, reached = next(batches, (b"", self._start))
+            for body, reached in batches:  # noqa: B007 (where it stopped is looked at below)
+                start = 0
+                while start < len(body):
+                    start += _LENGTH.size
+                    end = start + _LENGTH.unpack_from(body, start - _LENGTH.size)[0]
+                    yield body[start:end]
+                    start = end
+        if reached != self.end:
+            raise self._corrupt(reached, "the records from there on are broken or missing")
+
+    def find_end(self) -> int:
+        """Set `end` of the newest segment. How many bytes of a torn batch there are behind it."""
+        with _reading(self.path) as file:
+            self.end = self._start
+            for _, self.end in self._batches(file):  # noqa: B020 (only the last one counts)
+                pass
+            if self.end == self._start:
+                raise self._corrupt(self._start, "the snapshot does not fit its checksum")
+            used = _last_used(file)
+            if used > self.end:
+                self._judge(file, self.end, used)
+            return used - self.end
+
+    def _batches(self, file: BinaryIO, until: int | None = None) -> Iterator[tuple[bytes, int]]:
+        """Body and end of every batch up to the first that is not as it should be."""
+        offset = self._start
+        file.seek(offset)
+        size = os.fstat(file.fileno()).st_size if until is None else until
+        while (found := self.keys.read_head(file.read(_BATCH_HEAD.size), offset)) is not None:
+            length, checksum = found
+            offset += _BATCH_HEAD.size + length + len(END)
+            if offset > size:
+                return
+            body, end = file.read(length), file.read(len(END))
+            if crc32(body, self.keys.seed) != checksum or end != END:
+                return
+            yield body, offset
+            if offset == until:
+                return
+
+    def _judge(self, file: BinaryIO, offset: int, used: int) -> None:
+        """Something that is no batch stands at the end: raise, unless it is one cut short."""
+        later = self._find_batch(file, offset + 1, used)
+        if later is not None:
+            raise self._corrupt(offset, f"good records go on at byte {later}")
+        file.seek(offset)
+        rest = file.read(_BATCH_HEAD.size)
+        head = self.keys.read_head(rest, offset)
+        if head is None:
+            torn = used - offset < _BATCH_HEAD.size or _has_hole(rest, offset)
+        else:
+            end = offset + _BATCH_HEAD.size + head[0] + len(END)
+            torn = used < end
+            if used == end:
+                torn = _has_hole(rest + file.read(head[0] + len(END)), offset)
+        if not torn:
+            raise self._corrupt(offset, "the last record was written as a whole and has changed")
+
+    def _find_batch(self, file: BinaryIO, start: int, end: int) -> int | None:
+        """Where the first head of a batch is between these two."""
+        needle = _LENGTH.pack(self.keys.marker)
+        while start < end:
+            file.seek(start)
+            chunk = file.read(min(1 << 20, end - start))
+            found = chunk.find(needle)
+            if found < 0:
+                start += max(1, len(chunk) - len(needle) + 1)
+                continue
+            start += found
+            file.seek(start)
+            if self.keys.read_head(file.read(_BATCH_HEAD.size), start) is not None:
+                return start
+            start += 1
+        return None
+
+    def _read_file_head(self, file: BinaryIO) -> bytes:
+        head = file.read(_FILE_HEAD.size)
+        if len(head) < _FILE_HEAD.size or not head.startswith(MAGIC):
+            raise self._corrupt(0, "this is not the beginning of a journal")
+        _, version, length = _FILE_HEAD.unpack(head)
+        if version != VERSION:
+            raise JournalError(
+                f"{self.path} has format version {version}, and this release of ordercast reads "
+                f"version {VERSION}: use the release that wrote it"
+            )
+        about = file.read(min(length, FILE_HEAD_BYTES_MAX))
+        checksum = file.read(_LENGTH.size)
+        if checksum != _LENGTH.pack(crc32(head + about)):
+            raise self._corrupt(_FILE_HEAD.size, "the head of the file does not fit its checksum")
+        known = msgspec.json.decode(about, type=_About)
+        self.identity, self.number = known.identity, known.number
+        self.previous_end = known.previous_end
+        if self.path.name != name_of(self.number):
+            raise self._corrupt(0, f"this was {name_of(self.number)} when it was written")
+        return head + about + checksum
+
+    def _corrupt(self, offset: int, why: str) -> JournalError:
+        return JournalError(
+            f"{self.path} is corrupt at byte {offset}: {why}; restore the file from a backup, or "
+            f"remove the directory {self.path.parent} and let the member join anew "
+            "(see “A broken journal” in the documentation)"
+        )
+
+
+def name_of(number: int) -> str:
+    return f"{number:010}{SUFFIX}"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb", buffering=1 << 18) as file:
+            yield file
+    except OSError as error:
+        raise JournalError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _last_used(file: BinaryIO) -> int:
+    """Where the zeros begin that end a file."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - (1 << 18))
+        file.seek(start)
+        kept = len(file.read(end - start).rstrip(b"\0"))
+        if kept:
+            return start + kept
+        end = start
+    return 0
+
+
+def _has_hole(data: bytes, offset: int) -> bool:
+    """Whether all that the data has of some sector is zero."""
+    first = SECTOR_BYTES - offset % SECTOR_BYTES
+    bounds = [0, *range(first, len(data), SECTOR_BYTES), len(data)]
+    return any(not data[start:end].strip(b"\0") for start, end in pairwise(bounds))

@@ -1,0 +1,95 @@
+"""A member's journal and its core: how what was written down becomes the member again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import Literal, Self
+
+from ordercast.errors import UsageError
+from ordercast.runtime.core import Core
+from ordercast.runtime.inputs import replay
+from ordercast.runtime.journal import Journal, Segment
+from ordercast.trace.spans import SpanLog
+
+__all__ = ["Memory"]
+
+logger = logging.getLogger(__name__)
+
+
+class Memory:
+    def __init__(
+        self, directory: Path, *, identity: Mapping[str, str], sync: Literal["write", "disk"]
+    ) -> None:
+        self.on_failure: Callable[[BaseException], None] | None = None
+        self.journal = Journal.open(
+            directory, identity=identity, sync=sync, on_failure=self._failed
+        )
+
+    def begin(self, core: Core) -> None:
+        """The first page: a member that knows nothing yet."""
+        self.journal.start(core.snapshot())
+
+    def recall(self, log: SpanLog | None, *, replay_from: int | None) -> Core | None:
+        """The member as it was; None if it never was. Rows that its log lacks are added there.
+
+        What the application had not taken is delivered now; with `replay_from`, everything from
+        that position on.
+        """
+        recovered = self.journal.recovered
+        if recovered is None:
+            if replay_from is not None:
+                raise UsageError("there is nothing to replay: this journal is new")
+            return None
+        segments = [recovered] if replay_from is None else self._segments_from(replay_from)
+        core = Core.restore(segments[0].snapshot)
+        before = core.rows
+        core.attach(clock_us=lambda: time.time_ns() // 1000, recording=log is not None)
+        for segment in segments:
+            replay(core, segment.records())
+        if log is not None:
+            positions = accumulate((span.count for span in core.spans), initial=before)
+            log.write(
+                span
+                for span, position in zip(core.spans, positions, strict=False)
+                if position >= log.position
+            )
+        for link in core.links.values():  # all of this is in the journal, or has never happened
+            link.commit(link.sent, link.received)
+        core.take_up_to(self.journal.taken if replay_from is None else replay_from - 1)
+        logger.info(
+            "recalled a member that had sent %d and delivered %d messages",
+            core.sent,
+            core.delivered,
+        )
+        return core
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _segments_from(self, position: int) -> list[Segment]:
+        """The newest segments that hold everything delivered from a position on."""
+        assert self.journal.recovered is not None
+        segments = [*self.journal.history(), self.journal.recovered]
+        for start in reversed(range(len(segments))):
+            core = Core.restore(segments[start].snapshot)
+            first_kept = core.queue[0].position if core.queue else core.delivered + 1
+            if first_kept <= position:
+                return segments[start:]
+        raise UsageError(
+            f"deliveries before position {first_kept} are not in the journal any more: "
+            f"replay from {first_kept} or later"
+        )
+
+    def _failed(self, error: BaseException) -> None:
+        if self.on_failure is not None:
+            self.on_failure(error)

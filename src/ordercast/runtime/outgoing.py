@@ -1,0 +1,153 @@
+"""What the user sends, on its way to the protocol: bundled, and no more than others can take.
+
+A message leaves at once if none has left lately; otherwise it waits up to a millisecond for
+company. Whoever sends one message after the other without a pause gets large bundles that way,
+and whoever sends now and then gets no delay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
+
+if TYPE_CHECKING:
+    from ordercast.runtime.node import Node
+
+__all__ = ["Outgoing", "Slot"]
+
+BUNDLE_BYTES = 64 * 2**10
+OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
+"""What a message counts for besides its payload, so that no bundle has too many."""
+
+
+class Slot:
+    """A bundle, from when its first message is sent; its number is known once it leaves."""
+
+    __slots__ = ("first", "number", "payloads", "to")
+
+    def __init__(self, first: int, to: tuple[int, ...] | None) -> None:
+        self.first = first
+        self.to = to
+        self.payloads: list[bytes] = []
+        self.number = 0
+
+
+class Outgoing:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.slot: Slot | None = None
+        """What is being filled."""
+        self.bytes = 0
+        self.busy = True
+        """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
+        under way, or this member cannot send at all."""
+        self._full = False
+        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._left_at = 0.0
+        self._waiters: dict[int, list[asyncio.Event]] = {}
+
+    def __len__(self) -> int:
+        """How many messages have yet to leave."""
+        return len(self.slot.payloads) if self.slot is not None else 0
+
+    def begin(self, to: tuple[int, ...] | None) -> Slot:
+        """A new bundle for these members."""
+        self.flush()
+        self.slot = Slot(self._node.core.sent + 1, to)
+        self._schedule()
+        return self.slot
+
+    def weigh(self, size: int) -> None:
+        """A message of that size is in the bundle now."""
+        self.bytes += size + OVERHEAD_BYTES
+        if self.bytes >= BUNDLE_BYTES:
+            self.busy = True
+
+    async def room(self) -> None:
+        """Let the loop turn, and wait until every member has taken enough of what was sent."""
+        self._node.check_alive()
+        if self.bytes >= BUNDLE_BYTES:
+            self.flush()
+            await asyncio.sleep(0)
+        self._measure()
+        while self._full:
+            await self._node.wait()
+            self._node.check_alive()
+            self._measure()
+
+    def _measure(self) -> None:
+        outstanding = self._node.core.standing.outstanding()
+        self._full = outstanding > self._node.settings.window_bytes
+        self.busy = self._full or self.bytes >= BUNDLE_BYTES
+
+    def stuck_on(self, process: int) -> bool:
+        """Is it this member that others wait for?"""
+        standing = self._node.core.standing
+        owed = standing.owed[process] - standing.taken[process]
+        return owed > self._node.settings.window_bytes
+
+    def flush(self) -> None:
+        """Hand what there is to the protocol, as one bundle."""
+        slot = self.slot
+        if slot is None:
+            return
+        self.slot, self.bytes = None, 0
+        self.stop()
+        self._left_at = asyncio.get_running_loop().time()
+        payloads, slot.payloads = slot.payloads, []
+        slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
+        self._measure()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def settle(self) -> None:
+        """Wake whoever waits for a bundle that someone has delivered."""
+        changed = self._node.core.standing.changed
+        if changed:
+            for number in self._waiters.keys() & changed if self._waiters else ():
+                for waiter in self._waiters[number]:
+                    waiter.set()
+            changed.clear()
+
+    async def until(self, slot: Slot, condition: Callable[[], bool]) -> None:
+        """Wait for what depends on who has delivered the bundle."""
+        self.flush()
+        waiter = asyncio.Event()
+        waiters = self._waiters.setdefault(slot.number, [])
+        waiters.append(waiter)
+        try:
+            while not condition():
+                self._node.check_alive()
+                waiter.clear()
+                await waiter.wait()
+        finally:
+            waiters.remove(waiter)
+            if not waiters:
+                self._waiters.pop(slot.number, None)
+
+    def wake_all(self) -> None:
+        """The end has come: whoever waits is to see it."""
+        self.busy = True
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                waiter.set()
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        wait_s = self._left_at + self._node.settings.linger_s - loop.time()
+        if wait_s <= 0:
+            self._timer = loop.call_soon(self._time_is_up)
+        else:
+            self._timer = loop.call_later(wait_s, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        try:
+            self.flush()
+        except Exception as bug:
+            self._node.fail(bug)

@@ -1,0 +1,78 @@
+"""How one's own bundles stand: who has delivered each, and how much each member has yet to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ordercast.errors import PeerError
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    def __init__(self, me: int, size: int) -> None:
+        self.me = me
+        self.size = size
+        self.lacking: dict[int, int] = {}
+        """By bundle, who it is for and has not delivered it, as far as is known: one bit each."""
+        self.gone = 0
+        """Bits of members that are not waited for any more."""
+        self.owed = [0] * size
+        """Bytes sent to each member, ever."""
+        self.taken = [0] * size
+        """Bytes that each member's application has taken, ever."""
+        self.changed: list[int] = []
+        """Bundles that someone has delivered since the host last looked."""
+
+    def sent(self, number: int, cost: int, addressees: Iterable[int]) -> None:
+        lacking = 0
+        for process in addressees:
+            lacking |= 1 << process
+            self.owed[process] += cost
+        self.lacking[number] = lacking & ~self.gone
+
+    def told(self, process: int, ranges: Sequence[int], taken: int) -> None:
+        if len(ranges) % 2 or taken > self.owed[process]:
+            raise PeerError(f"process {process} reports what cannot be")
+        for first, last in zip(ranges[::2], ranges[1::2], strict=True):
+            if last - first < len(self.lacking):
+                numbers: Iterable[int] = range(first, last + 1)
+            else:  # a stranger's word may span anything
+                numbers = [number for number in self.lacking if first <= number <= last]
+            for number in numbers:
+                self._has(process, number)
+        self.took(process, taken)
+
+    def _has(self, process: int, number: int) -> None:
+        bit = 1 << process
+        lacking = self.lacking.get(number, 0)
+        if lacking & bit:
+            if lacking == bit:
+                del self.lacking[number]
+            else:
+                self.lacking[number] = lacking ^ bit
+            self.changed.append(number)
+
+    def took(self, process: int, taken: int) -> None:
+        self.taken[process] = max(self.taken[process], taken)
+
+    def bury(self, process: int) -> None:
+        self.gone |= 1 << process
+        for number in list(self.lacking):
+            self.lacking[number] &= ~self.gone
+            self.changed.append(number)
+            if not self.lacking[number]:
+                del self.lacking[number]
+
+    def outstanding(self) -> int:
+        """Bytes that the slowest member has yet to take."""
+        return max(
+            owed - taken
+            for process, (owed, taken) in enumerate(zip(self.owed, self.taken, strict=True))
+            if not self.gone >> process & 1
+        )
+
+    def waits_for(self, number: int) -> list[int]:
+        """Who has yet to deliver the bundle, as far as is known."""
+        lacking = self.lacking.get(number, 0)
+        return [process for process in range(self.size) if lacking >> process & 1]

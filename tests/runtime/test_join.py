@@ -1,0 +1,260 @@
+"""`ordercast.join` as an application uses it: several members in one loop, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ordercast
+from ordercast import Group, UsageError
+
+from .helpers import until
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def addresses(*names: str) -> dict[str, str]:
+    """Ports that are free now."""
+    sockets = [socket.socket() for _ in names]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    found = {
+        name: f"127.0.0.1:{each.getsockname()[1]}"
+        for name, each in zip(names, sockets, strict=True)
+    }
+    for each in sockets:
+        each.close()
+    return found
+
+
+@contextlib.asynccontextmanager
+async def joined(*names: str, **options: Any) -> AsyncIterator[list[Group]]:
+    """All members of a group, come together."""
+    peers = addresses(*names)
+    async with contextlib.AsyncExitStack() as stack:
+        joins = [
+            stack.enter_async_context(ordercast.join("g", me=name, peers=peers, **options))
+            for name in names
+        ]
+        yield list(await asyncio.gather(*joins))
+
+
+async def take(group: Group, count: int) -> list[str]:
+    """So many deliveries, as `sender:number payload`."""
+    found: list[str] = []
+    async with asyncio.timeout(20):
+        async for delivery in group:
+            found.append(f"{delivery.id} {delivery.payload.decode()}")
+            if len(found) == count:
+                break
+    return found
+
+
+def test_a_reply_never_precedes_its_question() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c") as (a, b, c):
+            assert a.algorithm == "causal_vector over majority_acks"
+            await a.send(b"a question")
+            assert await take(b, 1) == ["a:1 a question"]
+            await b.send(b"an answer")
+            for group in (a, c):
+                assert await take(group, 2) == ["a:1 a question", "b:1 an answer"]
+            delivery = await anext(b)
+            assert (delivery.sender, delivery.number, delivery.position) == ("b", 1, 2)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("reliability", ["best_effort", "reliable", "uniform"])
+def test_receipts(reliability: str) -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c", reliability=reliability) as (a, _, c):
+            receipts = [await a.send(b"%d" % number) for number in range(5)]
+            assert [receipt.id for receipt in receipts] == [f"a:{n}" for n in range(1, 6)]
+            async with asyncio.timeout(10):
+                await receipts[4].stable()
+                assert set(await receipts[0].delivered_by("b")) >= {"b"}
+                assert await receipts[2].delivered_by() == ("a", "b", "c")
+            assert len(await take(c, 5)) == 5
+            with pytest.raises(UsageError, match="'d' is no member of 'g': it has a, b, c"):
+                await receipts[0].delivered_by("d")
+
+    asyncio.run(run())
+
+
+def test_a_message_for_some() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c", order="fifo", reliability="best_effort") as (a, b, c):
+            receipt = await a.send(b"for c", to=["c"])
+            await a.send(b"for both", to=["b", "c"])
+            await a.send(b"for all")
+            assert await take(c, 3) == ["a:1 for c", "a:2 for both", "a:3 for all"]
+            assert await take(b, 2) == ["a:2 for both", "a:3 for all"]
+            assert await take(a, 1) == ["a:3 for all"]
+            assert await receipt.delivered_by() == ("c",)
+            with pytest.raises(UsageError, match="no member"):
+                await a.send(b"", to="x")
+        async with joined("a", "b") as (a, b):
+            with pytest.raises(UsageError, match="carries broadcasts only"):
+                await a.send(b"to one alone", to=["b"])
+            await a.send(b"to all")
+            assert await take(b, 1) == ["a:1 to all"]
+        async with joined("a", "b", order="synchronous") as (a, b):
+            with pytest.raises(UsageError, match="sends to one process: name it"):
+                await a.send(b"to all")
+            await a.send(b"to one", to=["b"])
+            assert await take(b, 1) == ["a:1 to one"]
+
+    asyncio.run(run())
+
+
+def test_batches_and_deliveries_can_be_mixed_and_nothing_is_lost_by_stopping() -> None:
+    async def run() -> None:
+        async with joined("a", "b") as (a, b):
+            for number in range(1000):
+                await a.send(b"%d" % number)
+            found: list[bytes] = [delivery.payload for delivery in [await anext(b)]]
+            async for batch in b.batches():
+                assert batch.first == len(found) + 1 == batch.position
+                found += batch.payloads
+                break
+            while len(found) < 1000:
+                task = asyncio.ensure_future(anext(b))
+                await asyncio.sleep(0)
+                if not task.done():
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        found.append((await task).payload)
+                else:
+                    found.append(task.result().payload)
+            assert found == [b"%d" % number for number in range(1000)]
+
+    asyncio.run(run())
+
+
+def test_a_slow_reader_slows_senders_and_a_cancelled_send_was_not_sent() -> None:
+    async def run() -> None:
+        settings = ordercast.Settings(window_bytes=10_000)
+        async with joined("a", "b", settings=settings) as (a, b):
+            reading = asyncio.create_task(take(a, 10**9))
+            sent = 0
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    while True:
+                        await a.send(b"x" * 1000)
+                        sent += 1
+            assert 10 <= sent <= 100
+            assert len(await take(b, sent)) == sent
+            await a.send(b"now there is room")
+            assert await take(b, 1) == [f"a:{sent + 1} now there is room"]
+            reading.cancel()
+
+    asyncio.run(run())
+
+
+def test_leaving_ends_iterators_after_what_is_here() -> None:
+    async def run() -> None:
+        async with joined("a", "b") as (a, b):
+            receipt = await a.send(b"last words")
+            await receipt.delivered_by("b")
+            await a.aclose()
+            await b.aclose()
+            assert [delivery.payload async for delivery in b] == [b"last words"]
+            with pytest.raises(UsageError, match="has left the group"):
+                await b.send(b"too late")
+
+    asyncio.run(run())
+
+
+def test_the_view_says_who_is_there() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c") as (a, b, c):
+            view = a.view
+            assert (view.me, view.members, view.present) == ("a", ("a", "b", "c"), ("a", "b", "c"))
+            await c.aclose()
+            await until(lambda: a.view.present == ("a", "b"))
+            assert a.view.suspected == ("c",)
+            receipt = await a.send(b"two of three are enough")
+            async with asyncio.timeout(10):
+                await receipt.stable()
+            assert b.view.suspected == ("c",)
+
+    asyncio.run(run())
+
+
+def test_why_a_message_is_held() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c") as (a, b, c):
+            for group in (b, c):
+                await group.aclose()
+            await a.send(b"nobody else holds it")
+            await until(lambda: a.why_held() != [])
+            (hold,) = a.why_held()
+            assert (hold.sender, hold.first, hold.last) == ("a", 1, 1)
+            assert hold.waits_on == ("b", "c")
+            assert str(hold) == "a:1 waits for word from b, c"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"order": "best"}, "no order 'best'"),
+        ({"reliability": "perfect"}, "no reliability 'perfect'"),
+        ({"order": "total", "reliability": "uniform"}, "cannot be uniform"),
+        ({"peers": {"a": "10.0.0.1:7000"}, "listen": "127.0.0.1"}, "in the clear"),
+        ({"peers": "nowhere"}, "does not say who the members are"),
+        ({"me": "x"}, "'x' is not in the list"),
+        ({"keys": "/nowhere"}, "ordercast keys"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: str) -> None:
+    async def run() -> None:
+        arguments: dict[str, Any] = {"me": "a", "peers": addresses("a"), **options}
+        with pytest.raises(ordercast.OrdercastError, match=words):
+            async with ordercast.join("g", **arguments):
+                pass
+
+    asyncio.run(run())
+
+
+def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        peers = addresses("a", "b")
+
+        async def come(me: str, order: str) -> None:
+            async with ordercast.join("g", me=me, peers=peers, order=order, timeout_s=5):
+                pass
+
+        results = await asyncio.gather(
+            come("a", "fifo"), come("b", "causal"), return_exceptions=True
+        )
+        for result in results:
+            assert isinstance(result, ordercast.DiscoveryError)
+        assert "it runs" in str(results[1])
+
+    asyncio.run(run())
+
+
+def test_whoever_waits_in_vain_is_told_for_whom() -> None:
+    async def run() -> None:
+        seen: list[str] = []
+        with pytest.raises(ordercast.DiscoveryError, match="no connection with b, c"):
+            async with ordercast.join(
+                "g",
+                me="a",
+                peers=addresses("a", "b", "c"),
+                timeout_s=0.5,
+                on_progress=lambda presence: seen.append(str(presence)),
+            ):
+                pass
+        assert seen[-1] == "1 of 3 present"
+
+    asyncio.run(run())

@@ -162,7 +162,7 @@ def test_an_empty_directory_is_an_error_always(
         assert verify(tmp_path, *flags) == 2
         assert capsys.readouterr().err == (
             f"ordercast verify: {tmp_path}: not a trace: it has neither events.jsonl nor "
-            "events/*.parquet in it\n"
+            "events/*.parquet in it, and no logs of members\n"
         )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ordercast.cli.logs import gather_logs
 from ordercast.cli.verify import add_spark_arguments, judge
 from ordercast.errors import TraceError
 from ordercast.report import write
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(options: argparse.Namespace) -> int:
+    gather_logs(options.trace)
     if options.verdicts is None:
         judgement = judge(options, options.trace, quiesced=options.quiesced)
         traces = Trace.load(options.trace, quiesced=options.quiesced)

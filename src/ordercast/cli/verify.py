@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
+from ordercast.cli.logs import gather_logs
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
@@ -123,6 +124,7 @@ def _examine(
     config = spark_settings(options)
     if order is not None:
         properties_of_order(order)
+    gather_logs(trace)
     event_files(trace)
     from ordercast import pipeline
 

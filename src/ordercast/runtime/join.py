@@ -29,6 +29,7 @@ from ordercast.runtime.group import Group
 from ordercast.runtime.keys import Credentials, check_name
 from ordercast.runtime.memory import Memory
 from ordercast.runtime.node import HOST, Node, Settings
+from ordercast.trace import Manifest
 from ordercast.trace.spans import SpanLog
 
 __all__ = ["join"]
@@ -83,7 +84,10 @@ async def join(
         index = membership.names.index(me)
         log = None
         if trace is not None:
-            log = stack.enter_context(SpanLog(Path(trace), me, run=group, process=index))
+            manifest = _manifest(group, membership, ordering, dissemination)
+            log = stack.enter_context(
+                SpanLog(Path(trace), me, run=group, process=index, manifest=manifest)
+            )
         memory = None
         if journal is not None:
             identity = {"group": group, "member": me, "charter": charter}
@@ -148,6 +152,17 @@ def _charter(ordering: str, dissemination: str, membership: Membership) -> str:
     names = "\n".join(membership.names).encode()
     digest = hashlib.sha256(names).hexdigest()[:8]
     return f"{ordering} over {dissemination}, {len(membership.names)} members ({digest})"
+
+
+def _manifest(group: str, membership: Membership, ordering: str, dissemination: str) -> Manifest:
+    promises = catalog.promises(ordering, dissemination, crashes=True)
+    return Manifest(
+        group,
+        membership.names,
+        order=ordering,
+        dissemination=dissemination,
+        extra={"promises": list(promises)},
+    )
 
 
 async def _until_all_are_there(

@@ -40,7 +40,8 @@ def event_files(path: Path) -> list[Path]:
     files += sorted((path / "events").glob("*.jsonl")) + sorted((path / "events").glob("*.parquet"))
     if not files:
         raise TraceError(
-            f"{path}: not a trace: it has neither events.jsonl nor events/*.parquet in it"
+            f"{path}: not a trace: it has neither events.jsonl nor events/*.parquet in it, and no "
+            "logs of members"
         )
     return files
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ordercast.errors import TraceError
 from ordercast.trace.event import Event, Kind
+from ordercast.trace.manifest import Manifest
 
 __all__ = ["Head", "Span", "SpanLog", "log_files", "read_log", "rows_of", "sizes_of"]
 
@@ -34,6 +35,8 @@ class Head(Struct, frozen=True, array_like=True, tag="ordercast spans 1"):
     run: str
     process: int
     position: int
+    manifest: str | None = None
+    """The line that the run's manifest should have, as far as this member knows."""
 
 
 class Span(Struct, array_like=True, tag="span"):
@@ -65,9 +68,11 @@ class SpanLog:
         *,
         run: str,
         process: int,
+        manifest: Manifest | None = None,
         rotate_bytes: int = ROTATE_BYTES,
     ) -> None:
         self._run = run
+        self._manifest = manifest.to_json().decode() if manifest is not None else None
         self._process = process
         self._rotate_bytes = rotate_bytes
         self._directory = directory
@@ -110,7 +115,7 @@ class SpanLog:
         path = self._directory / f"{self._name}-{number:04}{SUFFIX}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         self._bytes = 0
-        body = _encode(Head(self._run, self._process, self.position))
+        body = _encode(Head(self._run, self._process, self.position, self._manifest))
         os.write(self._file, len(body).to_bytes(LENGTH, "big") + body)
 
     def _go_on(self, files: list[Path]) -> None:

@@ -1,0 +1,220 @@
+"""A member's whole state comes back from its inputs, at any moment and for every algorithm."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.errors import PeerError
+from ordercast.protocols import catalog
+from ordercast.runtime.bundle import Bundle, pack
+from ordercast.runtime.core import Core, Report
+from ordercast.runtime.inputs import LoggedCore, replay
+
+SIZE = 3
+
+
+class Member:
+    """A core with its journal in memory, and a second one that is fed from that journal."""
+
+    def __init__(self, ordering: str, dissemination: str, me: int) -> None:
+        core = Core(catalog.build(ordering, dissemination, me, SIZE), life=str(me))
+        core.attach(recording=True)
+        self.first_page = core.snapshot()
+        self.records: list[bytes] = []
+        self.inputs = LoggedCore(core, lambda *parts: self.records.append(b"".join(parts)))
+        self.inputs.other("start")
+        self.taken = [0] * SIZE
+        """From each link, the packets that were handed over."""
+
+    @property
+    def core(self) -> Core:
+        return self.inputs.core
+
+    def recalled(self) -> Core:
+        core = Core.restore(self.first_page)
+        core.attach(recording=True)
+        replay(core, self.records)
+        return core
+
+    def turn_the_page(self) -> None:
+        self.first_page = self.core.snapshot()
+        self.records.clear()
+        self.core.spans = []
+
+    def die(self) -> None:
+        self.inputs.core = self.recalled()
+
+
+def look(core: Core) -> dict[str, Any]:
+    """Everything that can be seen of a core."""
+    return {
+        "links": {
+            index: (link.sent, link.received, [*link._flying, *link._waiting], link.bytes)
+            for index, link in core.links.items()
+        },
+        "queue": list(core.queue),
+        "counts": (core.sent, core.delivered, core.rows, core.last),
+        "timers": core.timers,
+        "held": core.stack.held(),
+        "lacking": core.standing.lacking,
+        "owed": core.standing.owed,
+        "spans": core.spans,
+        "fresh": core._fresh,
+        "lives": core.lives,
+    }
+
+
+class World:
+    """Links are lists: what was put and not handed over is on its way."""
+
+    def __init__(self, ordering: str, dissemination: str, seed: int) -> None:
+        self.chance = Random(f"{ordering} {dissemination} {seed}")
+        self.to_one = catalog.ORDERINGS[ordering].destinations == "one"
+        self.members = [Member(ordering, dissemination, me) for me in range(SIZE)]
+
+    def step(self) -> None:
+        chance = self.chance
+        me = chance.randrange(SIZE)
+        member = self.members[me]
+        kind = chance.choices(
+            ["send", "packet", "timer", "suspect", "trust", "report", "meet", "die", "page"],
+            [3, 12, 3, 0.3, 0.3, 1, 0.2, 0.7, 0.3],
+        )[0]
+        if kind == "send":
+            self.send(member, me)
+        elif kind == "packet":
+            self.hand_over(me, (me + chance.randint(1, SIZE - 1)) % SIZE)
+        elif kind == "timer" and member.core.timers:
+            member.inputs.other("timer", chance.choice(sorted(member.core.timers)))
+        elif kind in ("suspect", "trust"):
+            member.inputs.other(kind, (me + 1) % SIZE)
+        elif kind == "report":
+            peer = (me + chance.randint(1, SIZE - 1)) % SIZE
+            member.inputs.other("report", peer, member.core.taken[peer])
+        elif kind == "meet":
+            member.inputs.other("meet", (me + 1) % SIZE, "life")
+        elif kind == "die":
+            member.die()
+        elif kind == "page":
+            member.turn_the_page()
+
+    def send(self, member: Member, me: int) -> None:
+        payloads = [b"x" * self.chance.randint(0, 3) for _ in range(self.chance.randint(1, 3))]
+        first = member.core.sent + 1
+        to = ((me + 1) % SIZE,) if self.to_one else None
+        member.inputs.submit(pack(first, payloads), first, payloads, to)
+
+    def hand_over(self, source: int, target: int) -> bool:
+        link = self.members[source].core.links[target]
+        taker = self.members[target]
+        place = taker.core.links[source].received - link.acknowledged
+        packets = [*link._flying, *link._waiting]
+        if place >= len(packets):
+            return False
+        taker.inputs.take(source, packets[place])
+        return True
+
+    def settle(self) -> None:
+        """Everything is handed over, and every timer ends, until nothing happens any more."""
+        for _ in range(10_000):
+            moved = [
+                self.hand_over(source, target)
+                for source in range(SIZE)
+                for target in range(SIZE)
+                if source != target
+            ]
+            if any(moved):
+                continue
+            timers = [(m, name) for m in self.members for name in sorted(m.core.timers)]
+            if not timers:
+                return
+            for member, name in timers:
+                member.inputs.other("timer", name)
+        raise AssertionError("it never comes to rest")
+
+
+@pytest.mark.parametrize(("ordering", "dissemination"), catalog.combinations())
+def test_whoever_is_fed_the_same_inputs_is_the_same(ordering: str, dissemination: str) -> None:
+    for seed in range(6):
+        world = World(ordering, dissemination, seed)
+        for step in range(120):
+            world.step()
+            if step % 10 == 0:
+                for member in world.members:
+                    assert look(member.recalled()) == look(member.core)
+        world.settle()
+        sent = sum(member.core.sent for member in world.members)
+        copies = 1 if world.to_one else SIZE
+        assert sum(member.core.delivered for member in world.members) == sent * copies
+        assert sent > 5
+
+
+def test_a_snapshot_names_nothing_but_the_members_state() -> None:
+    import pickle
+
+    evil = pickle.dumps(print)
+    with pytest.raises(PeerError, match=r"builtins.print.*no part of a member's state"):
+        Core.restore(evil)
+
+
+def core_of(me: int = 0, size: int = 2) -> Core:
+    return Core(catalog.build("fifo", "best_effort", me, size), life="")
+
+
+@pytest.mark.parametrize("ranges", [(1,), (1, 2**60, 5), (3, 1, 7)])
+def test_a_report_that_makes_no_sense_is_the_peers_fault(ranges: tuple[int, ...]) -> None:
+    core = core_of()
+    with pytest.raises(PeerError, match="reports what cannot be"):
+        core.take(1, core.codec.encode(Report(ranges, 0)))
+
+
+def test_a_report_of_everything_there_ever_was_costs_no_more_than_what_there_is() -> None:
+    core = core_of()
+    core.submit(pack(1, [b"x"]), 1, [b"x"])
+    core.take(1, core.codec.encode(Report((1, 2**60), 1)))
+    assert core.standing.lacking == {}
+    assert core.standing.changed == [1, 1]
+
+
+def test_taking_back_more_than_was_sent_is_the_peers_fault() -> None:
+    core = core_of()
+    with pytest.raises(PeerError, match="reports what cannot be"):
+        core.take(1, core.codec.encode(Report((), 1)))
+
+
+def test_what_is_no_bundle_never_reaches_the_protocol() -> None:
+    core, other = core_of(0), core_of(1)
+    for payload in (b"", b"\xc1", pack(1, []), pack(0, [b"x"])):
+        _, effects = other.stack.send(payload)
+        packet = next(effect.packet for effect in effects if hasattr(effect, "packet"))
+        with pytest.raises(PeerError, match="is no bundle of messages"):
+            core.take(1, core.codec.encode(packet))
+    assert core.delivered == 0
+
+
+def test_taking_up_to_the_middle_of_a_bundle_leaves_the_rest() -> None:
+    core = core_of(size=1)
+    core.submit(pack(1, [b"a", b"b", b"c"]), 1, [b"a", b"b", b"c"])
+    core.submit(pack(4, [b"d"]), 4, [b"d"])
+    core.take_up_to(2)
+    left: list[Bundle] = list(core.queue)
+    assert [(bundle.first, bundle.position, bundle.payloads) for bundle in left] == [
+        (3, 3, [b"c"]),
+        (4, 4, [b"d"]),
+    ]
+    assert core.standing.outstanding() == sum(bundle.cost for bundle in left)
+    core.take_up_to(4)
+    assert core.standing.outstanding() == 0
+
+
+def test_the_dead_are_not_waited_for() -> None:
+    core = Core(catalog.build("causal_vector", "majority_acks", 0, 3), life="")
+    for number in range(1, 4):
+        core.submit(pack(number, [b"x"]), number, [b"x"])
+    assert core.standing.waits_for(2) == [0, 1, 2]
+    core.bury(2)
+    assert core.standing.waits_for(2) == [0, 1]
+    assert core.links[2].unacknowledged == 0

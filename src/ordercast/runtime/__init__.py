@@ -1,12 +1,27 @@
-"""Real nodes: the same protocol objects, between operating-system processes, over sockets.
+"""Real groups: the same protocol objects, between operating-system processes, over sockets.
 
-    frames      what travels on a socket: a length, and a msgpack array
+    join        from a few words to a running member
+    group       what an application holds: send, receipts, deliveries
+    outgoing    what it sends, bundled, and no more than others can take
+    bundle      messages in a row as one message of the protocol
+    node        the asyncio host of one member
+    core        everything a member knows, as a pure object with inputs
+    standing    how one's own bundles stand with the others
+    holds       why a message is held
+
+    memory      the journal and the core: how a killed member comes back
+    inputs      the inputs of a core as records
+    journal/    those records on disk
+
     link        the pure state of one pair of members: numbers, retained packets, resends
+    peer        another member as seen from here
+    connection  one TCP or TLS connection, and the end of a peer that breaks the rules
+    frames      what travels on a socket: a length, and a msgpack array
+    door        where a member listens, from before it knows who the others are
+    discovery/  how members find each other
+    keys        mutual TLS; certificates makes what it needs
+    detector    who is thought to be down
     weather     what the emulated network does to a packet before its link gets it
-    peer        another member as seen from here: the air, the link, the connection of now
-    connection  one TCP connection, and the end of a peer that breaks the rules
-    node        the host of one protocol stack
-    rest        what a member counts, and when a group is at rest
 
 A run of a whole group on this machine is made of these, one program per member:
 
@@ -16,4 +31,5 @@ A run of a whole group on this machine is made of these, one program per member:
     child       a member's process, as its launcher sees it
     launcher    starts the group, waits for rest, ends everything, leaves one trace
     collect     the members' logs into that trace
+    rest        what a member counts, and when a group is at rest
 """

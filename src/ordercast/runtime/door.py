@@ -48,6 +48,8 @@ class Door:
         """What is known of the members, and told to whoever asks."""
         self.address: Address | None = None
         """Where others reach us."""
+        self.turned_away = 0
+        """Connections that ended because the other side broke the rules."""
         self._server: asyncio.Server | None = None
         self._waiting: set[asyncio.WriteTransport] = set()
 

@@ -34,6 +34,7 @@ from ordercast.trace.spans import SpanLog
 
 __all__ = ["join"]
 
+DEAD_AFTER_S = 30.0
 _PORTLESS = re.compile(r"[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
 
 logger = logging.getLogger(__name__)
@@ -64,22 +65,26 @@ async def join(
     `reliability` is `best_effort`, `reliable`, `uniform` or a dissemination of the catalog, and by
     default the strongest that goes with the order. `peers` says who the others are or how to find
     them. Returns when all members are there; a member that comes back with its `journal` does not
-    wait for anyone.
+    wait for anyone. By default a member without a journal is given up when it has been away for
+    half a minute, since it could not come back, and one with a journal is waited for.
     """
     ordering, dissemination = catalog.choose(order, reliability)
     check_name(group, "group")
     credentials = Credentials.load(keys, group=group, me=me) if keys is not None else None
     door = Door(group, me, credentials=credentials)
     finder = door.finder = parse_peers(peers, ask=door.ask)
+    settings = settings or Settings(dead_after_s=DEAD_AFTER_S if journal is None else None)
+    own = _listen_at(listen, finder.known.get(me))
+    _check_private([own], credentials, insecure=insecure)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(_shut, door)
-        bound = await door.open(*_listen_at(listen, finder.known.get(me)))
+        bound = await door.open(*own)
         door.address = finder.known.get(me, bound)
         membership = await assemble(
             finder, me=me, address=door.address, timeout_s=timeout_s, on_progress=on_progress
         )
         stack.push_async_callback(finder.withdraw)
-        _check_private([bound, *membership.addresses.values()], credentials, insecure=insecure)
+        _check_private(membership.addresses.values(), credentials, insecure=insecure)
         charter = _charter(ordering, dissemination, membership)
         index = membership.names.index(me)
         log = None
@@ -91,7 +96,15 @@ async def join(
         memory = None
         if journal is not None:
             identity = {"group": group, "member": me, "charter": charter}
-            memory = stack.enter_context(Memory(Path(journal), identity=identity, sync=sync))
+            memory = stack.enter_context(
+                Memory(
+                    Path(journal),
+                    identity=identity,
+                    sync=sync,
+                    segment_bytes=settings.segment_bytes,
+                    keep_bytes=settings.keep_bytes,
+                )
+            )
         core = memory.recall(log, replay_from=replay_from) if memory is not None else None
         fresh = core is None
         if core is None:

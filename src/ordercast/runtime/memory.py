@@ -12,7 +12,7 @@ from typing import Literal, Self
 from ordercast.errors import UsageError
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import replay
-from ordercast.runtime.journal import Journal, Segment
+from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal, Segment
 from ordercast.trace.spans import SpanLog
 
 __all__ = ["Memory"]
@@ -22,11 +22,22 @@ logger = logging.getLogger(__name__)
 
 class Memory:
     def __init__(
-        self, directory: Path, *, identity: Mapping[str, str], sync: Literal["write", "disk"]
+        self,
+        directory: Path,
+        *,
+        identity: Mapping[str, str],
+        sync: Literal["write", "disk"],
+        segment_bytes: int = SEGMENT_BYTES,
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.on_failure: Callable[[BaseException], None] | None = None
         self.journal = Journal.open(
-            directory, identity=identity, sync=sync, on_failure=self._failed
+            directory,
+            identity=identity,
+            sync=sync,
+            segment_bytes=segment_bytes,
+            keep_bytes=keep_bytes,
+            on_failure=self._failed,
         )
 
     def begin(self, core: Core) -> None:

@@ -28,7 +28,7 @@ from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.frames import VERSION, Ask, Bye, Data, Hello, Members
 from ordercast.runtime.inputs import LoggedCore
-from ordercast.runtime.journal import Journal
+from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal
 from ordercast.runtime.outgoing import Outgoing
 from ordercast.runtime.peer import Peer, keep_connected
 from ordercast.runtime.rest import Counters, LinkCounters
@@ -56,6 +56,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How sure one must be that a silent member is down (phi of an accrual detector)."""
     dead_after_s: float | None = None
     """A member that is away or takes nothing for so long is given up for good; None: never."""
+    segment_bytes: int = SEGMENT_BYTES
+    """How large a file of the journal becomes before the next one begins with a snapshot."""
+    keep_bytes: int = KEEP_BYTES
+    """Older files of the journal are kept up to this size, for those who replay."""
 
 
 class Log(Protocol):
@@ -129,6 +133,10 @@ class Node:
         self._attention = Attention(2 * self.settings.heartbeat_s, now)
         self._news = asyncio.Event()
         self._held_max = 0
+        self.bundles_sent = 0
+        self.bundles_taken = 0
+        self.lag_s = 0.0
+        """How late the last heartbeat was: how long the loop had been busy with other things."""
         self._held_last = 0
         self._held_unseen = 0
 
@@ -192,6 +200,7 @@ class Node:
         self, bundle: bytes, first: int, payloads: list[bytes], to: tuple[int, ...] | None
     ) -> int:
         number = self._inputs.submit(bundle, first, payloads, to)
+        self.bundles_sent += 1
         self.stir()
         return number
 
@@ -205,6 +214,7 @@ class Node:
         taken = self.core.queue.popleft()
         assert taken is bundle
         self.core.took(bundle)
+        self.bundles_taken += 1
         if bundle.origin == self.me:
             self._news.set()
         self._acknowledge_soon()
@@ -523,6 +533,8 @@ class Node:
         """Show that we are alive, and see who else is."""
         loop = asyncio.get_running_loop()
         now, every = loop.time(), self.settings.heartbeat_s
+        if self._beating is not None:
+            self.lag_s = max(now - self._beating.when(), 0.0)
         missed_since = self._attention.missed_since(now)
         for peer in self._peers.values():
             if missed_since is not None:  # it is we who were away

@@ -37,6 +37,8 @@ class Peer:
         self.air = air
         self.detector = detector
         self.connection: Connection | None = None
+        self.connections = 0
+        """How many there have been."""
         self.suspected = False
         self.dead = False
         """Declared so: it is not let in again."""
@@ -60,6 +62,7 @@ class Peer:
     def attach(self, connection: Connection) -> None:
         """The newest connection wins: the peer made it because the one before is dead to it."""
         before, self.connection = self.connection, connection
+        self.connections += 1
         if before is not None:
             before.abort()
 

@@ -11,7 +11,7 @@ A directory holds `0000000001.segment` and its successors, `taken` and `lock`. E
 with a snapshot of the state before its first record; the newest one is the state of the member.
 """
 
-from ordercast.runtime.journal.journal import Journal, Recovered
+from ordercast.runtime.journal.journal import KEEP_BYTES, SEGMENT_BYTES, Journal, Recovered
 from ordercast.runtime.journal.segment import Segment
 
-__all__ = ["Journal", "Recovered", "Segment"]
+__all__ = ["KEEP_BYTES", "SEGMENT_BYTES", "Journal", "Recovered", "Segment"]

@@ -41,6 +41,10 @@ __all__ = ["Journal", "Recovered"]
 logger = logging.getLogger(__name__)
 
 
+SEGMENT_BYTES = 64 * 2**20
+KEEP_BYTES = 256 * 2**20
+
+
 class Recovered(Segment):
     """The newest segment, as it was found."""
 
@@ -99,8 +103,8 @@ class Journal:
         *,
         identity: Mapping[str, str],
         sync: Literal["write", "disk"] = "write",
-        segment_bytes: int = 64 << 20,
-        keep_bytes: int = 256 << 20,
+        segment_bytes: int = SEGMENT_BYTES,
+        keep_bytes: int = KEEP_BYTES,
         on_failure: Callable[[JournalError], None] | None = None,
     ) -> Journal:
         """The journal in this directory, which is made if there is none.

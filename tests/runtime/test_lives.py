@@ -1,0 +1,201 @@
+"""One member's several lives: what the journal gives back, and what becomes of the absent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ordercast
+from ordercast import Group, Settings, UsageError
+
+from .helpers import until
+from .test_join import addresses, take
+
+pytestmark = pytest.mark.timeout(60)
+
+SMALL = Settings(segment_bytes=8000, keep_bytes=24_000)
+
+
+class Pair:
+    """Two members with journals; each may die and come back."""
+
+    def __init__(self, directory: Path, **options: Any) -> None:
+        self.peers = addresses("a", "b")
+        self.directory = directory
+        self.options = options
+        self._stacks: dict[str, contextlib.AsyncExitStack] = {}
+
+    async def join(self, me: str, **changes: Any) -> Group:
+        stack = self._stacks[me] = contextlib.AsyncExitStack()
+        options = {"journal": self.directory / me, **self.options, **changes}
+        return await stack.enter_async_context(
+            ordercast.join("g", me=me, peers=self.peers, **options)
+        )
+
+    async def both(self) -> tuple[Group, Group]:
+        a, b = await asyncio.gather(self.join("a"), self.join("b"))
+        return a, b
+
+    async def leave(self, me: str) -> None:
+        await self._stacks.pop(me).aclose()
+
+    async def die(self, me: str, group: Group) -> None:
+        """As a kill does: nothing is flushed, and nobody is told."""
+        group._node.fail(ZeroDivisionError("killed"))
+        await self._stacks.pop(me).aclose()
+
+    async def __aenter__(self) -> Pair:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for me in list(self._stacks):
+            await self.leave(me)
+
+
+def test_what_was_not_taken_is_delivered_after_the_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path) as pair:
+            a, b = await pair.both()
+            for number in range(10):
+                receipt = await a.send(b"%d" % number)
+            await receipt.delivered_by("b")
+            assert await take(b, 4) == [f"a:{n + 1} {n}" for n in range(4)]
+            await pair.die("b", b)
+            late = await a.send(b"while b is away")
+            b = await pair.join("b")
+            assert await take(b, 7) == [f"a:{n + 1} {n}" for n in range(4, 10)] + [
+                "a:11 while b is away"
+            ]
+            async with asyncio.timeout(10):
+                await late.stable()
+            await b.send(b"and b still counts its own")
+            assert (await take(a, 12))[-1] == "b:1 and b still counts its own"
+
+    asyncio.run(run())
+
+
+def test_both_down_and_both_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, order="total") as pair:
+            for life in range(1, 4):
+                a, b = await pair.both()
+                await a.send(b"a%d" % life)
+                await b.send(b"b%d" % life)
+                assert await take(a, 2) == await take(b, 2)
+                await pair.die("a", a)
+                await pair.die("b", b)
+
+    asyncio.run(run())
+
+
+def test_replay_from_a_position_reaches_back_over_several_segments(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, settings=SMALL) as pair:
+            a, b = await pair.both()
+            for number in range(400):
+                await a.send(b"%0100d" % number)
+                if number % 20 == 19:
+                    assert len(await take(b, 20)) == 20
+                    await take(a, 20)
+            assert len(list((tmp_path / "b").glob("*.segment"))) > 1
+            await pair.die("b", b)
+            b = await pair.join("b", replay_from=350)
+            replayed = await take(b, 51)
+            assert [entry.split()[0] for entry in replayed] == [f"a:{n}" for n in range(350, 401)]
+            await pair.leave("b")
+            with pytest.raises(UsageError, match="not in the journal any more: replay from"):
+                await pair.join("b", replay_from=1)
+            b = await pair.join("b")
+            await a.send(b"new")
+            assert await take(b, 1) == ["a:401 new"]
+
+    asyncio.run(run())
+
+
+def test_leaving_is_not_crashing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, trace=tmp_path / "trace") as pair:
+            a, b = await pair.both()
+            await a.send(b"x")
+            await take(b, 1)
+            await pair.leave("b")
+            b = await pair.join("b")
+            await asyncio.sleep(0.1)  # until it has written down that it is back
+            await pair.die("b", b)
+            await pair.join("b")
+
+    asyncio.run(run())
+    from ordercast.trace.spans import log_files, read_log
+
+    (file,) = log_files(tmp_path / "trace", "b")
+    kinds = [span.kind for span in read_log(file)[1]]
+    assert kinds == ["receive", "deliver", "leave", "join", "crash", "recover", "leave"]
+
+
+def test_whoever_comes_back_without_its_journal_is_a_stranger(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, timeout_s=5) as pair:
+            a, b = await pair.both()
+            await a.send(b"x")
+            await take(b, 1)
+            await pair.die("b", b)
+            with pytest.raises(ordercast.DiscoveryError, match="without what it knew"):
+                await pair.join("b", journal=None)
+            await pair.join("b")
+            await until(lambda: a.view.present == ("a", "b"))
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert "b has come back without what it knew" in caplog.text
+
+
+def test_another_groups_journal_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path) as pair:
+            await pair.both()
+        async with Pair(tmp_path, order="fifo") as pair:
+            with pytest.raises(ordercast.JournalError, match="charter"):
+                await pair.join("a")
+
+    asyncio.run(run())
+
+
+def test_a_member_that_takes_nothing_is_given_up_and_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = Settings(window_bytes=1000, heartbeat_s=0.05, dead_after_s=0.5)
+        options = {"journal": None, "settings": settings, "reliability": "best_effort"}
+        async with Pair(tmp_path, **options) as pair:
+            a, b = await pair.both()
+            reading = asyncio.create_task(take(a, 2000))
+            async with asyncio.timeout(20):
+                for _ in range(2000):
+                    await a.send(b"x" * 100)
+            assert a.view.dead == ("b",)
+            with pytest.raises(ordercast.OrdercastError, match=r"b dead: took nothing for 0\.5 s"):
+                async for _ in b:
+                    pass
+            reading.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_suspicion_that_proves_wrong_is_withdrawn() -> None:
+    async def run() -> None:
+        settings = Settings(heartbeat_s=0.05)
+        async with Pair(Path("/nowhere"), journal=None, settings=settings) as pair:
+            a, b = await pair.both()
+            b._node._stop_timers()  # no heartbeats, as of a process that is stopped
+            await until(lambda: a.view.suspected == ("b",))
+            await a.send(b"does anybody hear me?")
+            b._node._beat()
+            await until(lambda: a.view.suspected == ())
+            assert await take(b, 1) == ["a:1 does anybody hear me?"]
+
+    asyncio.run(run())

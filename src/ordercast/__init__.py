@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from ordercast.runtime.group import Batch, Delivery, Group, Receipt, View
     from ordercast.runtime.holds import Hold
     from ordercast.runtime.join import join
-    from ordercast.runtime.node import Settings
+    from ordercast.runtime.metrics import metrics as metrics
+    from ordercast.runtime.settings import Settings
+    from ordercast.runtime.status import Status
+    from ordercast.runtime.telemetry import traced as traced
 
 __version__ = "0.1.0"
 
@@ -41,6 +44,7 @@ __all__ = [
     "Receipt",
     "Settings",
     "SetupError",
+    "Status",
     "TraceError",
     "UsageError",
     "View",
@@ -60,7 +64,11 @@ _HOMES = {
     "runtime.group": ("Batch", "Delivery", "Group", "Receipt", "View"),
     "runtime.holds": ("Hold",),
     "runtime.join": ("join",),
-    "runtime.node": ("Settings",),
+    "runtime.settings": ("Settings",),
+    "runtime.status": ("Status",),
+    # These need extras, so they are not among the names that `import *` takes.
+    "runtime.metrics": ("metrics",),
+    "runtime.telemetry": ("traced",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -73,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_HOME_OF, "__version__"])

@@ -14,8 +14,9 @@ from ordercast.runtime.core import Core
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.group import Delivery
-from ordercast.runtime.node import HOST, Node, Settings
+from ordercast.runtime.node import HOST, Node
 from ordercast.runtime.rest import at_rest
+from ordercast.runtime.settings import Settings
 from ordercast.runtime.weather import Weather
 from ordercast.trace import Event, Manifest, Trace
 from ordercast.trace.spans import Span, rows_of

@@ -15,6 +15,7 @@ from ordercast.protocols import catalog
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
+from ordercast.runtime import node as node_module
 from ordercast.runtime.bundle import pack
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import VERSION, Ack, Data, Hello, encode_frame
@@ -252,3 +253,25 @@ def test_a_wrong_process_at_a_members_port_is_not_taken_for_it(
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
     assert "p0 answered where p1 should be" in caplog.records[0].getMessage()
+
+
+def test_a_crowd_that_says_nothing_leaves_room_for_members(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        async with two_of_three() as members:
+            crowd = [
+                await asyncio.open_connection(HOST, members.ports[0])
+                for _ in range(2 * node_module.STRANGERS_MAX)
+            ]
+            await until(lambda: bool(caplog.records))
+            known = members.nodes[0]._connections
+            assert len(known) <= node_module.STRANGERS_MAX + 2 * len(members.nodes[0].names)
+            await still_working(members)
+            for _, writer in crowd:
+                writer.transport.abort()
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert "too many at the door" in caplog.text

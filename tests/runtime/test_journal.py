@@ -600,30 +600,31 @@ def test_kill_nine_at_any_moment_loses_nothing_that_was_confirmed(
         child = subprocess.Popen([*command, str(generation)], stdout=subprocess.PIPE)
         assert child.stdout is not None
         try:
-            first = child.stdout.readline()
-            assert first.startswith(b"T"), f"generation {generation} ended: see its traceback"
-            time.sleep(random.choice((0, random.random() * 0.02, random.random() * 0.1)))
+            # By progress, and then at any moment: a busy machine must not make this an idle test.
+            lines = [child.stdout.readline() for _ in range(random.randint(1, 60))]
+            assert lines[-1], f"generation {generation} ended by itself: see its traceback"
+            time.sleep(random.choice((0, random.random() * 0.005, random.random() * 0.05)))
         finally:
             child.send_signal(signal.SIGKILL)
             said, _ = child.communicate()
-        lines = said.split(b"\n")[:-1]
-        reported = max(reported, reported_now([first, *lines]))
+        first, *others = lines + said.split(b"\n")[:-1]
+        reported = max(reported, reported_now([first, *others]))
         with opened(tmp_path) as journal:
             state = journal_child.recover(journal)
             assert state.count >= reported
-            assert reported_now(lines) <= journal.taken <= state.count
+            assert reported_now(others) <= journal.taken <= state.count
             for older in journal.history():
                 past = journal_child.State(older.snapshot)
                 for record in older.records():
                     past.take(record)
             assert journal.recovered is not None
             repaired += journal.recovered.repaired_bytes > 0
-    assert reported > 1000
+    assert reported > 400
     print(f"{policy}: {reported} records confirmed, {repaired} torn tails in 40 kills")
 
 
 def reported_now(lines: list[bytes]) -> int:
-    return max((int(line.removeprefix(b"T ")) for line in lines), default=0)
+    return max((int(line.strip().removeprefix(b"T ")) for line in lines), default=0)
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:

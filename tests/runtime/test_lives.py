@@ -194,7 +194,7 @@ def test_a_suspicion_that_proves_wrong_is_withdrawn() -> None:
             b._node._stop_timers()  # no heartbeats, as of a process that is stopped
             await until(lambda: a.view.suspected == ("b",))
             await a.send(b"does anybody hear me?")
-            b._node._beat()
+            b._node.pulse.beat()
             await until(lambda: a.view.suspected == ())
             assert await take(b, 1) == ["a:1 does anybody hear me?"]
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ordercast import __version__
-from ordercast.cli import algorithms, keys, report, run, simulate, sweep, verify
+from ordercast.cli import algorithms, keys, node, report, run, simulate, sweep, verify
 from ordercast.errors import OrdercastError
 
 __all__ = ["VERBS", "main", "parser"]
 
-VERBS = (run, simulate, sweep, verify, report, keys, algorithms)
+VERBS = (run, node, simulate, sweep, verify, report, keys, algorithms)
 
 
 class _Parser(argparse.ArgumentParser):

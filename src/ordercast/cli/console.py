@@ -43,6 +43,13 @@ class Steps:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done)
 
+    def note(self, what: str) -> None:
+        """Something has happened meanwhile."""
+        if self._bar is None:
+            print(what, file=sys.stderr, flush=True)
+        else:
+            self._bar.console.print(Text(what))
+
 
 @contextmanager
 def steps() -> Iterator[Steps]:

@@ -5,6 +5,7 @@ The exit code speaks of what was promised: 0: it holds; 1: it is violated; 2: un
 example:
   ordercast run --order causal --processes 3 --messages 8
   ordercast run --order fifo --processes 5 --messages 100 --delay 0..50 --seed 7
+  ordercast run --dissemination majority_acks --faults "kill:1@1s+1s,loss:1%"
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import re
 import shlex
 import sys
@@ -23,12 +25,16 @@ from ordercast.cli.verify import add_spark_arguments, judge
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.report import write
+from ordercast.runtime.faults import GRAMMAR, Faults, parse_faults
 from ordercast.runtime.launcher import launch
 from ordercast.runtime.plan import Outcome, Plan, Progress
 from ordercast.runtime.weather import Weather
 from ordercast.trace.directory import Trace
 
 __all__ = ["act", "add_arguments"]
+
+MESSAGES = 8
+OUTLAST_MS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,17 +47,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how a message reaches everyone (default: what suits the order)",
     )  # fmt: skip
     parser.add_argument("--processes", type=int, default=3, metavar="N")
-    parser.add_argument("--messages", type=int, default=8, metavar="N", help="sent by each process")
+    parser.add_argument(
+        "--messages", type=int, metavar="N",
+        help="sent by each process (default: 8, or enough to outlast the faults)",
+    )  # fmt: skip
     parser.add_argument("--payload", type=int, default=64, metavar="BYTES")
     parser.add_argument("--interval", type=float, default=10.0, metavar="MS", help="between sends")
     parser.add_argument(
-        "--delay", default="0..30", metavar="LOW..HIGH",
+        "--delay", metavar="LOW..HIGH",
         help="the network delays each packet by its own time, in ms, so that packets overtake "
-        "each other (default: 0..30)",
+        "each other (default: 0..30, or none if there are --faults)",
     )  # fmt: skip
     parser.add_argument(
         "--swap-pairs", action="store_true",
         help="the network swaps every two consecutive messages of a process",
+    )  # fmt: skip
+    forms = "; ".join(f"{form}: {meaning}" for form, meaning in GRAMMAR.items())
+    parser.add_argument(
+        "--faults", default="", metavar="PLAN",
+        help=forms.replace("%", "%%") + "; comma-separated",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="give up after")
@@ -65,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(options: argparse.Namespace) -> int:
     ordering, dissemination = catalog.choose(options.order)
+    options.faults = parse_faults(options.faults)
     plan = _plan(options, ordering, options.dissemination or dissemination)
     plan.check()
     directory = options.trace or Path("runs") / plan.run
@@ -74,8 +89,7 @@ def act(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"what happened so far is in {directory}", file=sys.stderr)
         raise
-    if not options.json:
-        print(_summary(plan, outcome))
+    print(_summary(plan, outcome), file=sys.stderr if options.json else sys.stdout)
     judgement = judge(options, directory)
     if options.json:
         print(json.dumps(judgement.to_json()))
@@ -89,6 +103,10 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Plan:
+    if options.delay is None:
+        options.delay = "0..0" if options.faults else "0..30"
+    if options.messages is None:
+        options.messages = _enough(options.faults, options.interval)
     delay = re.fullmatch(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)", options.delay)
     if delay is None:
         raise UsageError(f"--delay {options.delay!r} is not of the form LOW..HIGH, in ms")
@@ -99,6 +117,7 @@ def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Pla
         *("--payload", str(options.payload), "--interval", str(options.interval)),
         *("--delay", options.delay, "--seed", str(options.seed)),
         *(["--swap-pairs"] if options.swap_pairs else []),
+        *(["--faults", str(options.faults)] if options.faults else []),
     ]
     return Plan(
         run=f"{now[:-3]}-{ordering}",
@@ -110,16 +129,25 @@ def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Pla
         interval_ms=options.interval,
         seed=options.seed,
         weather=Weather(delay_ms=(float(delay[1]), float(delay[2])), swap_pairs=options.swap_pairs),
+        faults=options.faults,
         timeout_s=options.timeout,
         command=shlex.join(command),
     )
 
 
+def _enough(faults: Faults, interval_ms: float) -> int:
+    """So many messages that the last fault still finds the members talking."""
+    last_ms = faults.end_us / 1000
+    if not last_ms or interval_ms <= 0:
+        return MESSAGES
+    return max(MESSAGES, math.ceil((last_ms + OUTLAST_MS) / interval_ms))
+
+
 def _launch(plan: Plan, directory: Path, progress: Steps) -> Outcome:
-    phase = ""
+    phase, told = "", 0
 
     def show(now: Progress) -> None:
-        nonlocal phase
+        nonlocal phase, told
         if now.phase != phase:
             phase = now.phase
             said = {
@@ -131,6 +159,9 @@ def _launch(plan: Plan, directory: Path, progress: Steps) -> Outcome:
             progress.begin(said[phase], total=now.to_deliver if phase == "running" else None)
         if phase == "running":
             progress.advance_to(now.delivered)
+        for happening in now.happened[told:]:
+            progress.note(str(happening))
+        told = len(now.happened)
 
     return asyncio.run(launch(plan, directory=directory, progress=show))
 
@@ -140,10 +171,21 @@ def _summary(plan: Plan, outcome: Outcome) -> str:
     delivered = sum(member.delivered for member in outcome.members)
     held = max((member.held_max for member in outcome.members), default=0)
     rest = "came to rest" if outcome.quiesced else "did not come to rest"
+    why = "" if outcome.obstacle is None else f": {outcome.obstacle}"
     line = (
         f"{plan.processes} processes, {plan.ordering} over {plan.dissemination}: {sent} messages "
         f"sent, {delivered} deliveries, up to {held} held at once; "
-        f"{rest} in {outcome.duration_s:.1f} s"
+        f"{rest} in {outcome.duration_s:.1f} s{why}"
     )
-    crashes = [f"p{crash.process} crashed: {crash.cause}" for crash in outcome.crashed]
-    return "\n".join([line, *crashes])
+    lines = [line]
+    if plan.faults:
+        lines.append(f"faults: {plan.faults}")
+        lines += [f"  {happening}" for happening in outcome.happened]
+    if (traffic := outcome.traffic) is not None:
+        lines.append(
+            f"  {traffic.connections} connections through the proxies, {traffic.lost} broken by "
+            f"losses and {traffic.parted} by partitions"
+        )
+    unplanned = (crash for crash in outcome.crashed if crash.process not in plan.faults.fatal)
+    lines += [f"p{crash.process} crashed: {crash.cause}" for crash in unplanned]
+    return "\n".join(lines)

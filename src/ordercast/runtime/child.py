@@ -38,6 +38,8 @@ class Child:
         self.port: int | None = None
         self.others: tuple[int, ...] = ()
         """Those it is connected to."""
+        self.suspected: tuple[int, ...] = ()
+        """Those it thinks are down."""
         self.round = 0
         self.counters: Counters | None = None
         """Its latest answer, to the question of that round."""
@@ -91,6 +93,12 @@ class Child:
             assert self._process.stdin is not None
             self._process.stdin.write(encode_line(command))
 
+    def strike(self, signal_number: signal.Signals) -> None:
+        """A fault, not an end: one that dies of it has crashed."""
+        if self.alive:
+            assert self._process is not None
+            self._process.send_signal(signal_number)
+
     def ask_to_stop(self) -> None:
         if self.alive:
             self._asked_to_stop = True
@@ -133,8 +141,8 @@ class Child:
             match report:
                 case Listening(port):
                     self.port = port
-                case Present(others):
-                    self.others = others
+                case Present(others, suspected):
+                    self.others, self.suspected = others, suspected
                 case Answer(round, counters):
                     self.round, self.counters = round, counters
             self._on_news()

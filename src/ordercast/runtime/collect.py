@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ordercast.protocols import catalog
+from ordercast.runtime.faults import Happening
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Event, Manifest, TraceWriter
 from ordercast.trace.spans import log_files, read_log, rows_of
@@ -38,11 +39,15 @@ def collect(logs: Path, writer: TraceWriter, *, run: str, process: int, crashed:
     return Tally(counts["send"], counts["deliver"])
 
 
-def manifest_of(plan: Plan, *, quiesced: bool, crashed: Collection[int]) -> Manifest:
+def manifest_of(
+    plan: Plan, *, quiesced: bool, crashed: Collection[int], happened: Collection[Happening]
+) -> Manifest:
     promises = catalog.promises(plan.ordering, plan.dissemination, crashes=bool(crashed))
     extra = {
         "seed": plan.seed,
         "weather": str(plan.weather),
+        "faults": str(plan.faults) or None,
+        "happened": [str(happening) for happening in happened] or None,
         "promises": list(promises),
         "command": plan.command,
     }

@@ -17,6 +17,7 @@ from ordercast.runtime.frames import (
     Hello,
     encode_frame,
 )
+from ordercast.runtime.logs import about
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
@@ -77,8 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = True
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
-        self._host.opened(self)
-        if self._dialled is not None:
+        if not self._host.opened(self):
+            self._refuse("too many at the door have not said who they are")
+        elif self._dialled is not None:
             self.write(self._host.hello(self._dialled))
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -99,7 +101,12 @@ class Connection(asyncio.BufferedProtocol):
         self.gone.set()
         self._host.closed_connection(self)
         if self._peer is not None and self._peer.detach(self):
-            logger.info("%s: lost the connection with %s", self._host.name, self._peer.name)
+            logger.info(
+                "%s: lost the connection with %s",
+                self._host.name,
+                self._peer.name,
+                extra=about("disconnected", self._host.name, self._peer.name),
+            )
             self._host.presence_changed()
 
     def pause_writing(self) -> None:
@@ -166,8 +173,11 @@ class Connection(asyncio.BufferedProtocol):
         peer = self._peer or self._dialled
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
+        self._host.turned_away()
         logger.warning(
-            "%s: dropped the connection with %s at %s: %s", self._host.name, who, address, reason
+            "%s: dropped the connection with %s at %s: %s",
+            *(self._host.name, who, address, reason),
+            extra=about("refused", self._host.name, peer.name if peer is not None else None),
         )
         if final:
             self.part(reason, final=True)

@@ -4,11 +4,11 @@
        │ ── Assignment ─────────────────────▶ │
        │ ◀─────────────── Listening(port) ─── │
        │ ── Meet(ports) ────────────────────▶ │
-       │ ◀─────────────── Present(others) ─── │    each time it changes
+       │ ◀──── Present(others, suspected) ─── │    each time it changes
        │ ── Go ─────────────────────────────▶ │
+       │ ── Read(on) ───────────────────────▶ │    when its application is to be a slow one
        │ ── Ask(round) ─────────────────────▶ │    again and again
        │ ◀────── Answer(round, counters) ──── │
-       │ ── Dead(process) ──────────────────▶ │    when it has seen another member's process end
        │ ── Stop ───────────────────────────▶ │    or the end of stdin, if the launcher died
 
 A member exits by itself after a Stop, and whenever its stdin ends.
@@ -16,9 +16,12 @@ A member exits by itself after a Stop, and whenever its stdin ends.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 from msgspec import Struct
 
+from ordercast.runtime.plan import Plan
 from ordercast.runtime.rest import Counters
 from ordercast.runtime.weather import Weather
 
@@ -27,17 +30,22 @@ __all__ = [
     "Ask",
     "Assignment",
     "Command",
-    "Dead",
     "Go",
     "Listening",
     "Meet",
     "Present",
+    "Read",
     "Report",
     "Stop",
+    "assign",
     "decode_command",
     "decode_report",
     "encode_line",
 ]
+
+
+PATIENCE_S = 10.0
+"""How much longer than planned a member may be away before the others give it up."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True, tag="assignment"):
@@ -55,6 +63,12 @@ class Assignment(Struct, frozen=True, kw_only=True, tag="assignment"):
     weather: Weather
     log: str
     """The directory for its own part of the trace."""
+    port: int = 0
+    """Where to listen; anywhere, if 0."""
+    journal: str | None = None
+    """The directory of what it has to remember, if it is to come back from a kill."""
+    dead_after_s: float | None = None
+    """When to give up a member that is away."""
 
 
 class Meet(Struct, frozen=True, tag="meet"):
@@ -70,8 +84,8 @@ class Ask(Struct, frozen=True, tag="ask"):
     round: int
 
 
-class Dead(Struct, frozen=True, tag="dead"):
-    process: int
+class Read(Struct, frozen=True, tag="read"):
+    on: bool
 
 
 class Stop(Struct, frozen=True, tag="stop"):
@@ -84,6 +98,7 @@ class Listening(Struct, frozen=True, tag="listening"):
 
 class Present(Struct, frozen=True, tag="present"):
     others: tuple[int, ...]
+    suspected: tuple[int, ...]
 
 
 class Answer(Struct, frozen=True, tag="answer"):
@@ -91,12 +106,34 @@ class Answer(Struct, frozen=True, tag="answer"):
     counters: Counters
 
 
-Command = Assignment | Meet | Go | Ask | Dead | Stop
+Command = Assignment | Meet | Go | Read | Ask | Stop
 Report = Listening | Present | Answer
 
 _encoder = msgspec.json.Encoder()
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+
+def assign(plan: Plan, me: int, *, logs: Path, port: int) -> Assignment:
+    """One member's part in the plan. Only who is to come back from a kill has to remember; and
+    only where someone dies for good is anyone given up."""
+    faults, logs = plan.faults, logs.absolute()
+    return Assignment(
+        run=plan.run,
+        me=me,
+        processes=plan.processes,
+        ordering=plan.ordering,
+        dissemination=plan.dissemination,
+        messages=plan.messages,
+        payload_bytes=plan.payload_bytes,
+        interval_ms=plan.interval_ms,
+        seed=plan.seed,
+        weather=plan.weather,
+        log=str(logs),
+        port=port,
+        journal=str(logs / f"journal-{me}") if faults.restarts else None,
+        dead_after_s=faults.absence_us / 1e6 + PATIENCE_S if faults.fatal else None,
+    )
 
 
 def encode_line(line: Command | Report) -> bytes:

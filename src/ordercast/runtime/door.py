@@ -23,6 +23,7 @@ from ordercast.runtime.frames import (
     encode_frame,
 )
 from ordercast.runtime.keys import peer_name
+from ordercast.runtime.logs import about
 
 if TYPE_CHECKING:
     import ssl
@@ -137,7 +138,12 @@ class Door:
             else:
                 writer.write(encode_frame(Bye(f"{self.name} is still looking for the others")))
         except (PeerError, OSError, EOFError) as error:
-            logger.warning("%s: turned someone away at the door: %s", self.name, error)
+            self.turned_away += 1
+            logger.warning(
+                "%s: turned someone away at the door: %s",
+                *(self.name, error),
+                extra=about("refused", self.name),
+            )
         finally:
             self._waiting.discard(transport)
             writer.close()

@@ -12,6 +12,7 @@ from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 from ordercast.runtime.holds import Hold, holds
+from ordercast.runtime.status import Status, status_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -221,6 +222,10 @@ class Group:
     def why_held(self) -> list[Hold]:
         """Messages that are here and may not be delivered yet, and what each waits for."""
         return holds(self._node.core, self._node.names)
+
+    def status(self) -> Status:
+        """Everything that is counted here, as it stands now."""
+        return status_of(self)
 
     async def aclose(self) -> None:
         """Leave. What was sent gets a moment to arrive; iterators end after what is here."""

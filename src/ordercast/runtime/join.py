@@ -7,17 +7,17 @@ import contextlib
 import hashlib
 import logging
 import re
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import UsageError
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.protocols import catalog
-from ordercast.runtime.core import Core
 from ordercast.runtime.discovery import (
     Address,
     DiscoveryError,
+    Finder,
     Membership,
     Peers,
     Presence,
@@ -27,8 +27,10 @@ from ordercast.runtime.discovery import (
 from ordercast.runtime.door import Door
 from ordercast.runtime.group import Group
 from ordercast.runtime.keys import Credentials, check_name
-from ordercast.runtime.memory import Memory
-from ordercast.runtime.node import HOST, Node, Settings
+from ordercast.runtime.living import living
+from ordercast.runtime.logs import about
+from ordercast.runtime.node import HOST, Node
+from ordercast.runtime.settings import Settings
 from ordercast.trace import Manifest
 from ordercast.trace.spans import SpanLog
 
@@ -68,6 +70,8 @@ async def join(
     wait for anyone. By default a member without a journal is given up when it has been away for
     half a minute, since it could not come back, and one with a journal is waited for.
     """
+    if replay_from is not None and journal is None:
+        raise UsageError("without a journal there is nothing to replay: give journal=DIR as well")
     ordering, dissemination = catalog.choose(order, reliability)
     check_name(group, "group")
     credentials = Credentials.load(keys, group=group, me=me) if keys is not None else None
@@ -80,8 +84,10 @@ async def join(
         stack.push_async_callback(_shut, door)
         bound = await door.open(*own)
         door.address = finder.known.get(me, bound)
+        # Who is in a list is not there for that.
+        found = on_progress if finder.names is None else None
         membership = await assemble(
-            finder, me=me, address=door.address, timeout_s=timeout_s, on_progress=on_progress
+            finder, me=me, address=door.address, timeout_s=timeout_s, on_progress=found
         )
         stack.push_async_callback(finder.withdraw)
         _check_private(membership.addresses.values(), credentials, insecure=insecure)
@@ -93,43 +99,25 @@ async def join(
             log = stack.enter_context(
                 SpanLog(Path(trace), me, run=group, process=index, manifest=manifest)
             )
-        memory = None
-        if journal is not None:
-            identity = {"group": group, "member": me, "charter": charter}
-            memory = stack.enter_context(
-                Memory(
-                    Path(journal),
-                    identity=identity,
-                    sync=sync,
-                    segment_bytes=settings.segment_bytes,
-                    keep_bytes=settings.keep_bytes,
-                )
+        node, recovered = await stack.enter_async_context(
+            living(
+                lambda: catalog.build(ordering, dissemination, index, len(membership.names)),
+                door=door,
+                names=membership.names,
+                charter=charter,
+                settings=settings,
+                log=log,
+                journal=Path(journal) if journal is not None else None,
+                sync=sync,
+                replay_from=replay_from,
             )
-        core = memory.recall(log, replay_from=replay_from) if memory is not None else None
-        fresh = core is None
-        if core is None:
-            protocol = catalog.build(ordering, dissemination, index, len(membership.names))
-            core = Core(protocol, life=secrets.token_hex(8))
-            if memory is not None:
-                memory.begin(core)
-        node = Node(
-            core,
-            door=door,
-            names=membership.names,
-            charter=charter,
-            settings=settings,
-            journal=memory.journal if memory is not None else None,
-            log=log,
         )
-        if memory is not None:
-            memory.on_failure = node.fail
-        stack.push_async_callback(node.aclose)
-        node.start(recovered=not fresh)
-        node.dial(dict(enumerate(map(membership.addresses.__getitem__, membership.names))))
-        if fresh:
-            await _until_all_are_there(node, timeout_s, on_progress)
+        addresses = {i: membership.addresses[name] for i, name in enumerate(membership.names)}
+        node.dial(addresses, partial(_locate, finder))
+        if not recovered:
+            await _until_all_are_there(node, timeout_s, None if found else on_progress)
         algorithm = f"{ordering} over {dissemination}"
-        logger.info("%s: joined %r: %s", me, group, algorithm)
+        logger.info("%s: joined %r: %s", me, group, algorithm, extra=about("joined", me))
         uniform = catalog.DISSEMINATIONS[dissemination].reliability == "uniform"
         yield Group(node, name=group, algorithm=algorithm, uniform=uniform)
 
@@ -137,6 +125,13 @@ async def join(
 async def _shut(door: Door) -> None:
     door.close()
     await door.wait_closed()
+
+
+async def _locate(finder: Finder, name: str) -> Address | None:
+    """Where a member is by now, if it can be found out; dialling goes on in any case."""
+    with contextlib.suppress(OrdercastError, OSError):
+        return (await finder.look()).get(name)
+    return None
 
 
 def _listen_at(listen: str | None, listed: Address | None) -> Address:
@@ -191,10 +186,13 @@ async def _until_all_are_there(
 
     try:
         async with asyncio.timeout(timeout_s):
-            while (now := presence()).missing:
+            while True:
+                now = presence()
                 if now != told and on_progress is not None:
                     on_progress(now)
                 told = now
+                if not now.missing:
+                    return
                 node.check_alive()
                 for name, reason in node.refusals.items():
                     raise DiscoveryError(f"{name} does not let {node.name} in: {reason}")

@@ -21,21 +21,22 @@ from ordercast.runtime.control import (
     Answer,
     Ask,
     Assignment,
-    Dead,
     Go,
     Listening,
     Meet,
     Present,
+    Read,
     Report,
     Stop,
     decode_command,
     encode_line,
 )
-from ordercast.runtime.core import Core
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.group import Group
+from ordercast.runtime.living import living
 from ordercast.runtime.node import HOST, Node
+from ordercast.runtime.settings import Settings
 from ordercast.runtime.weather import Weather
 from ordercast.trace.spans import SpanLog
 
@@ -63,48 +64,49 @@ async def _main() -> int:
     line = await commands.readline()
     if not line:
         return LAUNCHER_GONE
-    assignment = decode_command(line)
-    assert isinstance(assignment, Assignment)
-    me = assignment.me
-    with SpanLog(Path(assignment.log), f"p{me}", run=assignment.run, process=me) as log:
-        member = _Member(assignment, log)
-        try:
+    plan = decode_command(line)
+    assert isinstance(plan, Assignment)
+    name = f"p{plan.me}"
+    door = Door(plan.run, name)
+
+    def build() -> Any:
+        return catalog.build(
+            plan.ordering, plan.dissemination, plan.me, plan.processes, seed=plan.seed
+        )
+
+    with SpanLog(Path(plan.log), name, run=plan.run, process=plan.me) as log:
+        address = await door.open(HOST, plan.port)
+        async with living(
+            build,
+            door=door,
+            names=tuple(f"p{process}" for process in range(plan.processes)),
+            charter=f"{plan.ordering} over {plan.dissemination}",
+            settings=Settings(dead_after_s=plan.dead_after_s),
+            log=log,
+            journal=Path(plan.journal) if plan.journal is not None else None,
+            weather=plan.weather if plan.weather != Weather() else None,
+            on_presence=lambda others: _say(Present(others, member.node.suspected)),
+            seed=plan.seed,
+            flush_s=FLUSH_S,
+        ) as (node, _):
+            member = _Member(plan, node)
+            _say(Listening(address.port))
             return await member.run(commands)
-        finally:
-            await member.node.aclose(flush_s=FLUSH_S)
 
 
 class _Member:
-    def __init__(self, assignment: Assignment, log: SpanLog) -> None:
+    def __init__(self, assignment: Assignment, node: Node) -> None:
+        self.node = node
+        self.group = Group(node, name=assignment.run, algorithm="", uniform=False)
         self._assignment = assignment
         self._finished = False
+        self._reading = asyncio.Event()
+        self._reading.set()
         self._tasks: list[asyncio.Task[None]] = []
-        self._door = Door(assignment.run, f"p{assignment.me}")
-        stack = catalog.build(
-            assignment.ordering,
-            assignment.dissemination,
-            assignment.me,
-            assignment.processes,
-            seed=assignment.seed,
-        )
-        self.node = Node(
-            Core(stack, life=str(assignment.me)),
-            door=self._door,
-            names=tuple(f"p{process}" for process in range(assignment.processes)),
-            charter=f"{assignment.ordering} over {assignment.dissemination}",
-            log=log,
-            on_presence=lambda others: _say(Present(others)),
-            weather=assignment.weather if assignment.weather != Weather() else None,
-            seed=assignment.seed,
-        )
-        self.group = Group(self.node, name=assignment.run, algorithm="", uniform=False)
 
     async def run(self, commands: asyncio.StreamReader) -> int:
         """Obey until told to stop; raises what went wrong anywhere in this process."""
-        address = await self._door.open(HOST)
-        self.node.start()
         self._tasks.append(asyncio.create_task(self._receive_all()))
-        _say(Listening(address.port))
         obeying = asyncio.create_task(self._obey(commands))
         try:
             ends: set[asyncio.Future[Any]] = {obeying, self.node.failure}
@@ -123,13 +125,13 @@ class _Member:
                     self.node.dial({me: Address(HOST, port) for me, port in enumerate(ports)})
                 case Go():
                     self._tasks.append(asyncio.create_task(self._send_all()))
+                case Read(on):
+                    self._reading.set() if on else self._reading.clear()
                 case Ask(round):
                     counters = msgspec.structs.replace(
                         self.node.counters(), finished=self._finished
                     )
                     _say(Answer(round, counters))
-                case Dead(process):
-                    self.node.suspect(process)
                 case Stop():
                     return 0
                 case Assignment():
@@ -138,12 +140,13 @@ class _Member:
         return LAUNCHER_GONE
 
     async def _send_all(self) -> None:
+        """Whoever was killed goes on after the last message that it remembers."""
         plan = self._assignment
         chance = random.Random(f"{plan.seed}/{plan.me}/traffic")
         others = [process for process in range(plan.processes) if process != plan.me] or [plan.me]
         to_one = catalog.ORDERINGS[plan.ordering].destinations == "one"
         try:
-            for number in range(1, plan.messages + 1):
+            for number in range(self.node.core.sent + 1, plan.messages + 1):
                 # Uneven, so that sends and deliveries of the members interleave in many ways.
                 await asyncio.sleep(plan.interval_ms / 1000 * chance.uniform(0.5, 1.5))
                 to = [f"p{chance.choice(others)}"] if to_one else None
@@ -155,7 +158,7 @@ class _Member:
 
     async def _receive_all(self) -> None:
         async for _ in self.group.batches():
-            pass
+            await self._reading.wait()
 
     def _raise_failure(self) -> int:
         self.node.failure.result()

@@ -10,56 +10,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
-
-from msgspec import Struct
 
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols.messages import Held
 from ordercast.runtime.bundle import Bundle
 from ordercast.runtime.connection import Connection, FinalPeerError
 from ordercast.runtime.core import Core
-from ordercast.runtime.detector import Attention, Detector
+from ordercast.runtime.detector import Detector
+from ordercast.runtime.dialling import Dialling, Locate
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.frames import VERSION, Ask, Bye, Data, Hello, Members
 from ordercast.runtime.inputs import LoggedCore
-from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal
+from ordercast.runtime.introduction import check_belonging, check_continuity
+from ordercast.runtime.journal import Journal
+from ordercast.runtime.logs import about
 from ordercast.runtime.outgoing import Outgoing
-from ordercast.runtime.peer import Peer, keep_connected
+from ordercast.runtime.peer import Peer
+from ordercast.runtime.pulse import Pulse
 from ordercast.runtime.rest import Counters, LinkCounters
+from ordercast.runtime.settings import Settings
 from ordercast.runtime.weather import Air, Weather
 from ordercast.trace.spans import Span
 
-__all__ = ["HOST", "Node", "Settings"]
+__all__ = ["HOST", "Node"]
 
 HOST = "127.0.0.1"
 CLOSE_TIMEOUT_S = 0.5
 ACK_DELAY_S = 0.001
+STRANGERS_MAX = 64
+"""Connections that have not introduced themselves, beside those that members may be making."""
 
 logger = logging.getLogger(__name__)
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What may be tuned. The defaults suit a local network."""
-
-    window_bytes: int = 4 * 2**20
-    """A member's own messages that any other member's application has yet to take."""
-    linger_s: float = 0.001
-    """How long a message may wait for company when others have just left."""
-    heartbeat_s: float = 0.25
-    suspect_phi: float = 8.0
-    """How sure one must be that a silent member is down (phi of an accrual detector)."""
-    dead_after_s: float | None = None
-    """A member that is away or takes nothing for so long is given up for good; None: never."""
-    segment_bytes: int = SEGMENT_BYTES
-    """How large a file of the journal becomes before the next one begins with a snapshot."""
-    keep_bytes: int = KEEP_BYTES
-    """Older files of the journal are kept up to this size, for those who replay."""
 
 
 class Log(Protocol):
@@ -124,19 +110,19 @@ class Node:
         )
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._connections: set[Connection] = set()
-        self._dialling: list[asyncio.Task[None]] = []
-        self._beating: asyncio.TimerHandle | None = None
+        credentials = door.credentials
+        self._dialling = Dialling(
+            self, context=credentials.client if credentials else None, seed=self._seed
+        )
+        self.pulse = Pulse(self, self._peers)
         self._ack_timer: asyncio.TimerHandle | None = None
         self._stirred = False
         self._closed = False
-        now = asyncio.get_running_loop().time()
-        self._attention = Attention(2 * self.settings.heartbeat_s, now)
         self._news = asyncio.Event()
         self._held_max = 0
         self.bundles_sent = 0
+        self.bytes_sent = 0
         self.bundles_taken = 0
-        self.lag_s = 0.0
-        """How late the last heartbeat was: how long the loop had been busy with other things."""
         self._held_last = 0
         self._held_unseen = 0
 
@@ -164,21 +150,26 @@ class Node:
         """Start the protocol, or go on where the journal ends, and let the others in."""
         self._door.node = self
         self._inputs.other("restart" if recovered else "start")
+        if recovered:
+            self._watch_anew()
         self.visible = self.core.delivered
         self.outgoing.busy = False
-        self._beat()
+        self.pulse.beat()
         self.stir()
 
-    def dial(self, addresses: Mapping[int, Address]) -> None:
-        """Connect to the members whose index is lower, and stay connected. The others dial us."""
-        for index, peer in self._peers.items():
-            if index < self.me:
-                dialling = keep_connected(
-                    self._dialler(peer, addresses[index]),
-                    jitter=random.Random(f"{self._seed}/{index}/dial"),
-                    useless=lambda peer=peer: peer.dead or peer.refused is not None,  # type: ignore[misc]
-                )
-                self._dialling.append(asyncio.create_task(dialling))
+    def _watch_anew(self) -> None:
+        """Whom we suspected when we went down means nothing now, but the dead stay dead; and
+        whoever died meanwhile has yet to be missed."""
+        for peer in self._peers.values():
+            if self.core.standing.gone >> peer.index & 1:
+                peer.suspected = peer.dead = True
+            elif peer.index in self.core.lives:
+                self._inputs.other("trust", peer.index)
+                peer.spoke = True
+
+    def dial(self, addresses: Mapping[int, Address], locate: Locate | None = None) -> None:
+        """Connect with everyone, and stay connected. `locate` finds those who have moved."""
+        self._dialling.start(self._peers, addresses, locate)
 
     @property
     def over(self) -> bool:
@@ -201,6 +192,7 @@ class Node:
     ) -> int:
         number = self._inputs.submit(bundle, first, payloads, to)
         self.bundles_sent += 1
+        self.bytes_sent += len(bundle)
         self.stir()
         return number
 
@@ -242,7 +234,12 @@ class Node:
         peer = self._peers[process]
         if not peer.suspected:
             peer.suspected = True
-            logger.info("%s: suspects that %s is down", self.name, peer.name)
+            logger.info(
+                "%s: suspects that %s is down",
+                self.name,
+                peer.name,
+                extra=about("suspected", self.name, peer.name),
+            )
             self._inputs.other("suspect", process)
             self._changed()
 
@@ -251,7 +248,12 @@ class Node:
         peer = self._peers[process]
         if peer.suspected and not peer.dead:
             peer.suspected = False
-            logger.info("%s: %s is up after all", self.name, peer.name)
+            logger.info(
+                "%s: %s is up after all",
+                self.name,
+                peer.name,
+                extra=about("trusted", self.name, peer.name),
+            )
             self._inputs.other("trust", process)
             self._changed()
 
@@ -261,7 +263,13 @@ class Node:
         if not peer.dead:
             self.suspect(process)
             peer.dead = True
-            logger.warning("%s: declares %s dead: %s", self.name, peer.name, reason)
+            logger.warning(
+                "%s: declares %s dead: %s",
+                self.name,
+                peer.name,
+                reason,
+                extra=about("dead", self.name, peer.name),
+            )
             if peer.connection is not None:
                 peer.connection.part(f"{self.name} declared {peer.name} dead: {reason}", final=True)
             self._inputs.other("bury", process)
@@ -280,6 +288,7 @@ class Node:
             held_max=max(self._held_max, len(held)),
             links=tuple(peer.counters() if peer else LinkCounters() for peer in peers),
             timers=len(self._timers) + (self._ack_timer is not None) + len(self.outgoing),
+            suspected=self.suspected,
             waiting=tuple(str(message) for message in held[:20]),
         )
 
@@ -309,9 +318,8 @@ class Node:
         self._news.set()
 
     async def _hang_up(self) -> None:
-        for task in self._dialling:
-            task.cancel()
-        await asyncio.gather(*self._dialling, return_exceptions=True)
+        self._dialling.cancel()
+        await self._dialling.ended()
         self._door.close()
         for peer in self._peers.values():
             if peer.connection is not None:
@@ -329,8 +337,11 @@ class Node:
 
     # What connections ask of their host.
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: Connection) -> bool:
+        """Whether there is room for one more who has not introduced itself yet."""
         self._connections.add(connection)
+        strangers = sum(not each.greeted for each in self._connections)
+        return strangers <= STRANGERS_MAX + len(self.names)
 
     def closed_connection(self, connection: Connection) -> None:
         self._connections.discard(connection)
@@ -344,34 +355,19 @@ class Node:
     def recognise(
         self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None
     ) -> Peer:
-        if hello.version != VERSION:
-            raise FinalPeerError(f"it speaks version {hello.version}, and we speak {VERSION}")
-        if hello.group != self._door.group:
-            raise FinalPeerError(
-                f"it belongs to the group {hello.group!r}, and we to {self._door.group!r}"
-            )
-        if hello.charter != self._charter:
-            raise FinalPeerError(f"it runs {hello.charter!r}, and we run {self._charter!r}")
-        if dialled is not None:
-            if hello.member != dialled.index:
-                raise PeerError(
-                    f"{self._name_of(hello.member)} answered where {dialled.name} should be"
-                )
-            peer = dialled
-        elif not self.me < hello.member < len(self.names):
+        """Who has introduced itself, or why it is not let in."""
+        check_belonging(hello, self._door.group, self._charter)
+        if dialled is None and not self.me < hello.member < len(self.names):
             raise PeerError(
                 f"it says it is {self._name_of(hello.member)}, who has no business to dial us"
             )
-        else:
-            peer = self._peers[hello.member]
+        peer = dialled or self._peers[hello.member]
+        if hello.member != peer.index:
+            raise PeerError(f"{self._name_of(hello.member)} answered where {peer.name} should be")
         self._door.check_name(peer.name, transport)
         if peer.dead:
             raise FinalPeerError(f"{self.name} declared {peer.name} dead")
-        if self.core.lives.get(peer.index, hello.life) != hello.life:
-            raise FinalPeerError(
-                f"{peer.name} has come back without what it knew: start it with its journal, "
-                "or start the whole group afresh"
-            )
+        check_continuity(hello, peer.name, self.core.lives.get(peer.index))
         return peer
 
     def met(self, peer: Peer, hello: Hello) -> None:
@@ -379,13 +375,25 @@ class Node:
             self._inputs.other("meet", peer.index, hello.life)
         peer.refused = None
         peer.spoke = True
+        logger.info(
+            "%s: connected with %s",
+            self.name,
+            peer.name,
+            extra=about("connected", self.name, peer.name),
+        )
         self.trust(peer.index)
         peer.pump()
         self._changed()
 
     def parted(self, peer: Peer, bye: Bye) -> None:
         """The peer has hung up and said why."""
-        logger.info("%s: %s has hung up: %s", self.name, peer.name, bye.reason)
+        logger.info(
+            "%s: %s has hung up: %s",
+            self.name,
+            peer.name,
+            bye.reason,
+            extra=about("hung_up", self.name, peer.name),
+        )
         if bye.final:
             peer.refused = bye.reason
             if peer.link.received:
@@ -393,6 +401,9 @@ class Node:
         elif peer.connection is not None:
             self.suspect(peer.index)
         self._changed()
+
+    def turned_away(self) -> None:
+        self._door.turned_away += 1
 
     def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:
         return self._door.asked(ask, transport)
@@ -423,8 +434,7 @@ class Node:
         self.failure.set_exception(bug)
         self.failure.exception()  # it is looked at by whoever uses this member next
         self._stop_timers()
-        for task in self._dialling:
-            task.cancel()
+        self._dialling.cancel()
         self._door.close()
         for connection in self._connections:
             connection.abort()
@@ -466,7 +476,9 @@ class Node:
         waiting = False
         for peer in self._peers.values():
             peer.pump()
-            if peer.link.owes_ack_now:
+            if self._closed and peer.link.owes_ack:  # it may be leaving too, and waiting for this
+                peer.acknowledge()
+            elif peer.link.owes_ack_now:
                 self._acknowledge(peer)
             waiting = waiting or peer.link.owes_ack or self.core.owes_report(peer.index)
         if waiting:
@@ -522,48 +534,13 @@ class Node:
             self.fail(bug)
 
     def _stop_timers(self) -> None:
-        for timer in (*self._timers.values(), self._beating, self._ack_timer):
+        for timer in (*self._timers.values(), self._ack_timer):
             if timer is not None:
                 timer.cancel()
         self._timers.clear()
-        self._ack_timer = self._beating = None
+        self._ack_timer = None
+        self.pulse.stop()
         self.outgoing.stop()
-
-    def _beat(self) -> None:
-        """Show that we are alive, and see who else is."""
-        loop = asyncio.get_running_loop()
-        now, every = loop.time(), self.settings.heartbeat_s
-        if self._beating is not None:
-            self.lag_s = max(now - self._beating.when(), 0.0)
-        missed_since = self._attention.missed_since(now)
-        for peer in self._peers.values():
-            if missed_since is not None:  # it is we who were away
-                peer.detector.pause(missed_since)
-                peer.detector.resume(now)
-            if peer.spoke:
-                peer.spoke = False
-                peer.detector.heard(now)
-            if peer.silent:
-                peer.acknowledge()
-            peer.silent = True
-            if peer.index in self.core.lives and not peer.dead:
-                self._look_at(peer, now)
-        self._beating = loop.call_later(every, self._beat)
-
-    def _look_at(self, peer: Peer, now: float) -> None:
-        if peer.detector.suspects(now) or (peer.suspected and peer.connection is None):
-            self.suspect(peer.index)
-        else:
-            self.trust(peer.index)
-        stuck = peer.suspected or self.outgoing.stuck_on(peer.index)
-        if not stuck:
-            peer.stuck_since = None
-        elif peer.stuck_since is None:
-            peer.stuck_since = now
-        limit = self.settings.dead_after_s
-        if limit is not None and peer.stuck_since is not None and now - peer.stuck_since > limit:
-            why = "not heard of" if peer.suspected else "took nothing"
-            self.bury(peer.index, f"{why} for {limit:g} s")
 
     def _changed(self) -> None:
         self.stir()
@@ -578,7 +555,8 @@ class Node:
         """Counting looks at all that is held; so the more there is, the more rarely it is counted,
         and an arrival costs the same however many wait."""
         self._held_unseen += 1
-        if self._held_unseen * 4 > self._held_last:
+        more_than_ever = len(self.core.arrivals) > self._held_max
+        if more_than_ever and self._held_unseen * 4 > self._held_last:
             self._held_last, self._held_unseen = len(self.held()), 0
             self._held_max = max(self._held_max, self._held_last)
 
@@ -605,16 +583,3 @@ class Node:
     def _lands(self, index: int, packet: bytes) -> None:
         self.core.links[index].put(packet)
         self.stir()
-
-    def _dialler(self, peer: Peer, address: Address) -> Callable[[], Any]:
-        async def dial() -> Connection:
-            loop = asyncio.get_running_loop()
-            _, connection = await loop.create_connection(
-                lambda: Connection(self, peer),
-                address.host,
-                address.port,
-                ssl=self._door.credentials.client if self._door.credentials else None,
-            )
-            return connection
-
-        return dial

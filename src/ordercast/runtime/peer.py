@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
-import ssl
-from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.frames import Ack
@@ -18,13 +14,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.connection import Connection
     from ordercast.runtime.detector import Detector
 
-__all__ = ["Peer", "keep_connected"]
-
-BACKOFF_S_MIN = 0.02
-BACKOFF_S_MAX = 1.0
-CONNECT_TIMEOUT_S = 5.0
-
-logger = logging.getLogger(__name__)
+__all__ = ["Peer"]
 
 
 class Peer:
@@ -103,34 +93,3 @@ class Peer:
 
     def news(self) -> None:
         self._news.set()
-
-
-async def keep_connected(
-    dial: Callable[[], Awaitable[Connection]],
-    *,
-    jitter: random.Random,
-    useless: Callable[[], bool],
-) -> None:
-    """Dial, and dial again whenever the connection is gone, until cancelled or of no use."""
-    pauses = _pauses_s(jitter)
-    while not useless():
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                connection = await dial()
-        except ssl.SSLError as error:
-            logger.warning("no secure connection: %s", error)
-        except OSError:  # not there yet, or not any more; a timeout is one as well
-            pass
-        else:
-            await connection.gone.wait()
-            if connection.greeted:
-                pauses = _pauses_s(jitter)
-        await asyncio.sleep(next(pauses))
-
-
-def _pauses_s(jitter: random.Random) -> Iterator[float]:
-    """Twice as long each time, up to a limit; never quite the same for two members."""
-    pause_s = BACKOFF_S_MIN
-    while True:
-        yield pause_s * jitter.uniform(0.5, 1)
-        pause_s = min(2 * pause_s, BACKOFF_S_MAX)

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
+from ordercast.runtime.faults import Faults, Happening
+from ordercast.runtime.faults.network import Traffic
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 from ordercast.runtime.weather import Weather
 
@@ -30,6 +32,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Between two messages of a process, give or take half."""
     seed: int = 0
     weather: Weather = Weather()
+    faults: Faults = Faults()
     timeout_s: float = 60.0
     command: str | None = None
     """What a person types to run this again; goes into the manifest."""
@@ -39,6 +42,11 @@ class Plan(Struct, frozen=True, kw_only=True):
         """How many there are in the end if nobody crashes."""
         one = catalog.ORDERINGS[self.ordering].destinations == "one"
         return self.processes * self.messages * (1 if one else self.processes)
+
+    @property
+    def needs_majority(self) -> bool:
+        """Whether nothing is delivered any more once half of the members are dead."""
+        return catalog.DISSEMINATIONS[self.dissemination].reliability == "uniform"
 
     def check(self) -> None:
         """Say what is wrong before any process is started."""
@@ -61,6 +69,17 @@ class Plan(Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"{self.ordering} needs links that keep their order: do not swap pairs"
             )
+        self.faults.check(self.processes)
+        if self.faults.end_us >= self.timeout_s * 1e6:
+            raise UsageError(
+                f"the last fault is over after {self.faults.end_us / 1e6:g} s, and the run is "
+                f"given up after {self.timeout_s:g} s: give it more time"
+            )
+        if self.faults.restarts and self.weather != Weather():
+            raise UsageError(
+                "a member that comes back from a kill remembers the order in which its packets "
+                "left, which this weather changes: write delay:15ms±15ms among the faults instead"
+            )
 
 
 Phase = Literal["gathering", "connecting", "running", "stopping"]
@@ -77,6 +96,8 @@ class Progress(Struct, frozen=True):
     to_deliver: int = 0
     held: int = 0
     crashed: int = 0
+    happened: tuple[Happening, ...] = ()
+    """Faults so far, and what the members made of them."""
 
 
 class Crash(Struct, frozen=True):
@@ -97,6 +118,12 @@ class Outcome(Struct, frozen=True):
     directory: Path
     quiesced: bool
     """Did the living come to rest before the time was up?"""
+    obstacle: str | None
+    """Why not, if they did not."""
     members: tuple[MemberOutcome, ...]
     crashed: tuple[Crash, ...]
+    """Who is dead for good, by plan or not."""
+    happened: tuple[Happening, ...]
+    traffic: Traffic | None
+    """Through the proxies, if there were any."""
     duration_s: float

@@ -7,6 +7,7 @@ Counters are read one member after the other, so one look proves nothing: a pack
 behind the reader's back. Two looks, the second begun when the first was over, that see the same
 counters do: these only grow, so nothing moved between the two (Mattern 1987, four counters).
 A protocol that may yet act on a timer is not at rest either; they start one only when they need it.
+Nor is one that may yet act on a suspicion: everyone has to suspect the dead and nobody else.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Counters(Struct, frozen=True):
     """Those of the protocol that are running."""
     finished: bool = True
     """Everything that this member was to send is sent."""
+    suspected: tuple[int, ...] = ()
+    """Who is thought to be down."""
     waiting: tuple[str, ...] = ()
     """Some of the held messages, and what they wait for."""
 
@@ -62,11 +65,12 @@ class Counters(Struct, frozen=True):
 def at_rest(first: Mapping[int, Counters], second: Mapping[int, Counters]) -> bool:
     """Whether two consecutive looks at the living members prove that nothing moves any more.
 
-    What was meant for a dead member, or came from one, does not count.
+    Whoever is not in them is dead: what was meant for them, or came from them, does not count.
     """
     return first == second and all(
         mine.finished
         and not mine.timers
+        and set(mine.suspected) == set(range(len(mine.links))) - second.keys()
         and all(_quiet(mine.links[peer], second[peer].links[me]) for peer in second)
         for me, mine in second.items()
     )

@@ -1,10 +1,10 @@
 """Faults between real processes, as a plan says.
 
-    kinds       what may go wrong, and a whole plan of it
-    grammar     plans as people write them
-    conduct     makes it go wrong, at the time that the plan says
-    network     the ways between members, each through a proxy
-    cable       one connection through a proxy: delayed, stalled, broken
+kinds       what may go wrong, and a whole plan of it
+grammar     plans as people write them
+conduct     makes it go wrong, at the time that the plan says
+network     the ways between members, each through a proxy
+cable       one connection through a proxy: delayed, stalled, broken
 """
 
 from ordercast.runtime.faults.conduct import Happening, conduct

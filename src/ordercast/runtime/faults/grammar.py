@@ -58,11 +58,15 @@ def parse_faults(text: str) -> Faults:
     reader = _Reader(text)
     faults: list[Fault] = []
     reader.take(_SPACE)
-    while not reader.at_end:
+    while not (reader.at_end and not faults):
         faults.append(_fault(reader))
         reader.take(_SPACE)
-        if not reader.at_end and reader.take(_COMMA) is None:
-            raise reader.mistake("nothing more belongs to this fault: a comma comes before the next")
+        if reader.at_end:
+            break
+        if reader.take(_COMMA) is None:
+            raise reader.mistake(
+                "nothing more belongs to this fault: a comma comes before the next"
+            )
     return Faults(tuple(faults))
 
 
@@ -98,9 +102,7 @@ class _Reader:
             instead = f"one of {', '.join(_EXAMPLES)}"
         else:
             instead = f"it like {_EXAMPLES[self.kind]}"
-        return UsageError(
-            f"the fault plan, character {at + 1}, {where}: {what}; write {instead}"
-        )
+        return UsageError(f"the fault plan, character {at + 1}, {where}: {what}; write {instead}")
 
     def process(self) -> int:
         digits = self.take(_DIGITS)
@@ -128,14 +130,16 @@ class _Reader:
             raise self.mistake("that is longer than a day", at=start)
         return us
 
-    def span(self, *, lasts: bool | None) -> Span:
-        """`@TIME+LENGTH`; it must have a length, or (None) may have one."""
+    def span(self, *, ends: bool) -> Span:
+        """`@TIME+LENGTH`, or just `@TIME` if it need not end."""
         if not self.skip("@"):
             raise self.mistake("a time with '@' in front belongs here: when does it happen?")
         start_us = self.time_us()
         if not self.skip("+"):
-            if lasts:
-                raise self.mistake("a length with '+' in front belongs here: how long is it to last?")
+            if ends:
+                raise self.mistake(
+                    "a length with '+' in front belongs here: how long is it to last?"
+                )
             return Span(start_us)
         start = self.place
         length_us = self.time_us()
@@ -159,15 +163,15 @@ def _fault(reader: _Reader) -> Fault:
 
 
 def _kill(reader: _Reader) -> Fault:
-    return Kill(reader.process(), reader.span(lasts=None))
+    return Kill(reader.process(), reader.span(ends=False))
 
 
 def _pause(reader: _Reader) -> Fault:
-    return Pause(reader.process(), reader.span(lasts=True))
+    return Pause(reader.process(), reader.span(ends=True))
 
 
 def _slow(reader: _Reader) -> Fault:
-    return Slow(reader.process(), reader.span(lasts=True))
+    return Slow(reader.process(), reader.span(ends=True))
 
 
 def _partition(reader: _Reader) -> Fault:
@@ -184,7 +188,7 @@ def _partition(reader: _Reader) -> Fault:
             break
     if len(sides) == 1:
         raise reader.mistake("a second side with '|' in front belongs here: parted from whom?")
-    return Partition(tuple(map(tuple, sides)), reader.span(lasts=True))
+    return Partition(tuple(map(tuple, sides)), reader.span(ends=True))
 
 
 def _delay(reader: _Reader) -> Fault:
@@ -232,7 +236,7 @@ def _link(reader: _Reader) -> tuple[int, int] | None:
 
 
 def _when(reader: _Reader) -> Span:
-    return reader.span(lasts=None) if reader.text.startswith("@", reader.place) else Span()
+    return reader.span(ends=False) if reader.text.startswith("@", reader.place) else Span()
 
 
 _READERS: dict[str, Callable[[_Reader], Fault]] = {

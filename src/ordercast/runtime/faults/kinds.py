@@ -73,7 +73,7 @@ class Slow(Struct, frozen=True):
 
 
 class Partition(Struct, frozen=True):
-    """Nothing passes between processes of different sides; who is on no side is cut off from all."""
+    """Nothing passes between processes of different sides. Who is on none is cut off from all."""
 
     sides: tuple[tuple[int, ...], ...]
     span: Span
@@ -193,7 +193,7 @@ class Faults(Struct, frozen=True):
                     )
                 if next.span.start_us < one.span.end_us:
                     raise UsageError(
-                        f"{str(next)!r} begins before {str(one)!r} is over: one process suffers one "
+                        f"{str(next)!r} begins before {str(one)!r} is over: a process suffers one "
                         "fault at a time"
                     )
 

@@ -78,6 +78,9 @@ class Journal:
         self._parts: list[bytes] = []
         self._pending_bytes = 0
         self._filled_bytes = 0
+        self.written_bytes = 0
+        self.commits = 0
+        """Since it was opened."""
         self._writer: SegmentWriter | None = None
         self._taken: Taken | None = None
         self._disk = sync == "disk"
@@ -144,6 +147,8 @@ class Journal:
         parts, self._parts = self._parts, []
         size, self._pending_bytes = self._pending_bytes, 0
         self._filled_bytes += size
+        self.written_bytes += size
+        self.commits += bool(parts)
         if self._committer is not None:
             assert self._writer is not None, "a new journal begins with `start`"
             self._loop = asyncio.get_running_loop()
@@ -156,6 +161,15 @@ class Journal:
             except OSError as error:
                 raise self._fail(error) from error
         then()
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def segment(self) -> tuple[int, int]:
+        """The number of the segment that is being written, and about how full it is, in bytes."""
+        return self._number, self._filled_bytes
 
     @property
     def full(self) -> bool:

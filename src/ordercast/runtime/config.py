@@ -1,0 +1,230 @@
+"""One member of a group, as a TOML file describes it. All members may share the file.
+
+    [group]
+    name = "orders"
+    order = "causal"                # default
+    reliability = "uniform"         # default: the strongest that goes with the order
+    # peers = "registry:/mnt/shared/orders?size=3"    # instead of [members]
+
+    [members]
+    a = "10.0.0.1:7001"
+    b = "10.0.0.2:7001"
+
+    [node]                          # everything here may be left out
+    journal = "journals/{me}"       # {me} is the member's name; paths start where the file is
+    keys = "keys"
+
+    [settings]                      # see `ordercast.Settings`
+    window_bytes = 8_388_608
+
+Whatever is wrong is one sentence with the file and the key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.protocols import catalog
+from ordercast.runtime.discovery import Address, Answer, from_toml, parse_peers
+from ordercast.runtime.keys import check_name
+from ordercast.runtime.settings import Settings
+
+__all__ = ["Config", "load"]
+
+
+class _GroupTable(Struct, frozen=True):
+    name: str
+    order: str = "causal"
+    reliability: str | None = None
+    peers: str | None = None
+
+
+class _NodeTable(Struct, frozen=True):
+    listen: str | None = None
+    keys: str | None = None
+    insecure: bool = False
+    journal: str | None = None
+    sync: Literal["write", "disk"] = "write"
+    trace: str | None = None
+    timeout_s: float = 60.0
+    status: str | None = None
+    metrics: str | None = None
+
+
+class _File(Struct, frozen=True):
+    group: _GroupTable
+    members: dict[str, Any] | None = None
+    node: _NodeTable = _NodeTable()
+    settings: Settings = Settings()
+
+
+class Config(Struct, frozen=True):
+    """What `ordercast.join` is told, and where the member can be watched."""
+
+    group: str
+    join: dict[str, Any]
+    status: Path
+    metrics: Address | None
+    timeout_s: float
+
+
+def load(path: Path, *, me: str) -> Config:
+    file = _read(path)
+    here = path.resolve().parent
+    node = file.node
+    try:
+        check_name(file.group.name, "group")
+    except UsageError as error:
+        raise UsageError(f"{path}, group.name: {error}") from None
+    _check_listen(path, node.listen)
+    try:
+        catalog.choose(file.group.order, file.group.reliability)
+    except UsageError as error:
+        raise UsageError(f"{path}, [group]: {error}") from None
+    peers = _peers(path, file, me)
+    journal = _place(here, node.journal, me)
+    if not node.timeout_s > 0:
+        raise UsageError(f"{path}, node.timeout_s: {node.timeout_s:g} s: choose more than 0")
+    return Config(
+        file.group.name,
+        {
+            "me": me,
+            "peers": peers,
+            "order": file.group.order,
+            "reliability": file.group.reliability,
+            "listen": node.listen,
+            "keys": _place(here, node.keys, me),
+            "insecure": node.insecure,
+            "journal": journal,
+            "sync": node.sync,
+            "trace": _place(here, node.trace, me),
+            "timeout_s": node.timeout_s,
+            "settings": file.settings,
+        },
+        _place(here, node.status, me) or _socket(file.group.name, me, journal),
+        _metrics(path, node.metrics),
+        node.timeout_s,
+    )
+
+
+def _read(path: Path) -> _File:
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    _check_keys(path, document)
+    try:
+        return msgspec.convert(document, _File)
+    except msgspec.ValidationError as error:
+        raise UsageError(_sentence(path, str(error))) from None
+    except UsageError as error:
+        raise UsageError(f"{path}, [settings]: {error}") from None
+
+
+def _check_keys(path: Path, document: dict[str, Any]) -> None:
+    """A key that means nothing is a mistake, most likely of the pen."""
+    tables: dict[str, type[Struct]] = {
+        "group": _GroupTable,
+        "node": _NodeTable,
+        "settings": Settings,
+    }
+    for name, table in document.items():
+        if name not in _File.__struct_fields__:
+            known = ", ".join(f"[{table}]" for table in _File.__struct_fields__)
+            raise UsageError(f"{path}, {name}: there is no such table; there are {known}")
+        fields = tables[name].__struct_fields__ if name in tables else ()
+        if (
+            fields
+            and isinstance(table, dict)
+            and (unknown := [k for k in table if k not in fields])
+        ):
+            raise UsageError(
+                f"{path}, {name}.{unknown[0]}: there is no such key; [{name}] may have "
+                f"{', '.join(fields)}"
+            )
+
+
+def _sentence(path: Path, error: str) -> str:
+    """msgspec says what is wrong and where: `Expected `int`, got `str` - at `$.node.sync``."""
+    found = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*?)`)?", error, re.DOTALL)
+    assert found is not None
+    what, key = found[1].replace("`", "'").replace(" | null", ""), found[2]
+    what = what.replace("'object'", "a table")
+    if lacking := re.fullmatch(r"Object missing required field '(.+)'", what):
+        what, key = "this is missing", ".".join(filter(None, [key, lacking[1]]))
+    return f"{path}, {key or 'the file'}: {what[0].lower()}{what[1:]}"
+
+
+def _peers(path: Path, file: _File, me: str) -> Path | str:
+    text = file.group.peers
+    if (text is None) == (file.members is None):
+        both = "both [members] and group.peers say" if text else "nothing says"
+        raise UsageError(
+            f"{path}: {both} who the members are: write a table [members], or group.peers"
+        )
+    if text is None:
+        listed = from_toml(path)
+        if me not in listed.known:
+            raise UsageError(f"{path}, [members]: {me!r} is not one of {', '.join(listed.known)}")
+        return path
+    try:
+        parse_peers(text, ask=_nobody)
+    except UsageError as error:
+        raise UsageError(f"{path}, group.peers: {error}") from None
+    if text.startswith("registry:"):
+        return f"registry:{path.resolve().parent / text.removeprefix('registry:')}"
+    return text
+
+
+async def _nobody(address: Address) -> Answer:
+    raise AssertionError("who the others are is only looked up by a member")
+
+
+def _check_listen(path: Path, text: str | None) -> None:
+    """A host alone will do: then any port is taken."""
+    try:
+        if text is not None:
+            Address.parse(text if ":" in text else f"{text}:1")
+    except UsageError:
+        raise UsageError(
+            f"{path}, node.listen: {text!r} is no address: write 'host' or 'host:port'"
+        ) from None
+
+
+def _place(here: Path, text: str | None, me: str) -> Path | None:
+    return None if text is None else here / text.replace("{me}", me)
+
+
+def _metrics(path: Path, text: str | None) -> Address | None:
+    """Whoever wants to be seen from elsewhere says so by naming a host."""
+    if text is None:
+        return None
+    try:
+        return Address.parse(f"127.0.0.1:{text}" if text.isdigit() else text)
+    except UsageError as error:
+        raise UsageError(f"{path}, node.metrics: {error}") from None
+
+
+def _socket(group: str, me: str, journal: Path | None) -> Path:
+    """Beside the journal; without one, where sockets of this user belong."""
+    if journal is not None:
+        return journal.with_name(f"{journal.name}.status")
+    name = f"{group}-{me}.status"
+    if (runtime := os.environ.get("XDG_RUNTIME_DIR")) and Path(runtime).is_dir():
+        return Path(runtime) / f"ordercast-{name}"
+    directory = Path(tempfile.gettempdir()) / f"ordercast-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.lstat().st_uid != os.getuid():
+        raise UsageError(f"{directory} belongs to someone else: choose a path with node.status")
+    return directory / name

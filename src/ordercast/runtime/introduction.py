@@ -1,0 +1,27 @@
+"""What a hello has to say before its sender is let in."""
+
+from __future__ import annotations
+
+from ordercast.runtime.connection import FinalPeerError
+from ordercast.runtime.frames import VERSION, Hello
+
+__all__ = ["check_belonging", "check_continuity"]
+
+
+def check_belonging(hello: Hello, group: str, charter: str) -> None:
+    """The same version, the same group, the same members and algorithms."""
+    if hello.version != VERSION:
+        raise FinalPeerError(f"it speaks version {hello.version}, and we speak {VERSION}")
+    if hello.group != group:
+        raise FinalPeerError(f"it belongs to the group {hello.group!r}, and we to {group!r}")
+    if hello.charter != charter:
+        raise FinalPeerError(f"it runs {hello.charter!r}, and we run {charter!r}")
+
+
+def check_continuity(hello: Hello, name: str, life: str | None) -> None:
+    """Whoever we have met before must still know what it knew."""
+    if life is not None and hello.life != life:
+        raise FinalPeerError(
+            f"{name} has come back without what it knew: start it with its journal, "
+            "or start the whole group afresh"
+        )

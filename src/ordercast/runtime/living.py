@@ -1,0 +1,81 @@
+"""A member and what it is made of: memory, core, node. Each ends when and where it should."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Literal
+
+from ordercast.protocols.stack import Stack
+from ordercast.runtime.core import Core
+from ordercast.runtime.door import Door
+from ordercast.runtime.memory import Memory
+from ordercast.runtime.node import Node
+from ordercast.runtime.settings import Settings
+from ordercast.runtime.weather import Weather
+from ordercast.trace.spans import SpanLog
+
+__all__ = ["living"]
+
+
+@contextlib.asynccontextmanager
+async def living(
+    build: Callable[[], Stack],
+    *,
+    door: Door,
+    names: tuple[str, ...],
+    charter: str,
+    settings: Settings,
+    log: SpanLog | None,
+    journal: Path | None = None,
+    sync: Literal["write", "disk"] = "write",
+    replay_from: int | None = None,
+    weather: Weather | None = None,
+    on_presence: Callable[[tuple[int, ...]], object] | None = None,
+    seed: int = 0,
+    flush_s: float = 1.0,
+) -> AsyncIterator[tuple[Node, bool]]:
+    """The node, started, and whether it goes on where its journal ends.
+
+    `build` makes the protocol of a member that knows nothing yet; `flush_s` is how long it stays
+    at the end for what it has sent.
+    """
+    with contextlib.ExitStack() as stack:
+        memory, core = None, None
+        if journal is not None:
+            memory = stack.enter_context(
+                Memory(
+                    journal,
+                    identity={"group": door.group, "member": door.name, "charter": charter},
+                    sync=sync,
+                    segment_bytes=settings.segment_bytes,
+                    keep_bytes=settings.keep_bytes,
+                )
+            )
+            core = memory.recall(log, replay_from=replay_from)
+        recovered = core is not None
+        if core is None:
+            core = Core(build(), life=secrets.token_hex(8))
+            if memory is not None:
+                memory.begin(core)
+        node = Node(
+            core,
+            door=door,
+            names=names,
+            charter=charter,
+            settings=settings,
+            journal=memory.journal if memory is not None else None,
+            log=log,
+            weather=weather,
+            on_presence=on_presence,
+            seed=seed,
+        )
+        if memory is not None:
+            memory.on_failure = node.fail
+        try:
+            node.start(recovered=recovered)
+            yield node, recovered
+        finally:
+            await node.aclose(flush_s=flush_s)

@@ -1,0 +1,39 @@
+"""What may be tuned."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES
+
+__all__ = ["Settings"]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The defaults suit a local network."""
+
+    window_bytes: int = 4 * 2**20
+    """A member's own messages that any other member's application has yet to take."""
+    linger_s: float = 0.001
+    """How long a message may wait for company when others have just left."""
+    heartbeat_s: float = 0.25
+    suspect_phi: float = 8.0
+    """How sure one must be that a silent member is down (phi of an accrual detector)."""
+    dead_after_s: float | None = None
+    """A member that is away or takes nothing for so long is given up for good; None: never."""
+    segment_bytes: int = SEGMENT_BYTES
+    """How large a file of the journal becomes before the next one begins with a snapshot."""
+    keep_bytes: int = KEEP_BYTES
+    """Older files of the journal are kept up to this size, for those who replay."""
+
+    def __post_init__(self) -> None:
+        for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{name} = {value}: choose more than 0")
+        for name in ("linger_s", "keep_bytes"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"{name} = {getattr(self, name)}: choose 0 or more")

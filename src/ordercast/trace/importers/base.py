@@ -1,0 +1,226 @@
+"""What every importer takes and gives: a job in, logs of processes out, and a report beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ordercast.errors import TraceError, UsageError
+from ordercast.trace.event import Event, Kind
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.verdicts import Verdict
+
+__all__ = [
+    "Importer",
+    "Job",
+    "Log",
+    "Options",
+    "Record",
+    "Report",
+    "Where",
+    "compiled",
+    "microseconds",
+    "natural",
+    "numbered_lines",
+]
+
+Addressees = Literal["receivers", "others", "everyone"]
+PLACES_SHOWN = 5
+CHUNK = 1 << 20
+_UNIT_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user may say about a log. Each format heeds some of it; see `Importer.options`."""
+
+    run: str | None = None
+    quiesced: bool = False
+    skip_bad_rows: bool = False
+    order: str | None = None
+    to: Addressees | None = None
+    crashed: tuple[str, ...] = ()
+    parser: str | None = None
+    delimiter: str | None = None
+    send: str | None = None
+    receive: str | None = None
+    level: str = "network"
+    map: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    preset: str | None = None
+    time_unit: str | None = None
+    process_pattern: str | None = None
+    dependencies: Path | None = None
+
+
+class Where(NamedTuple):
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+class Record(NamedTuple):
+    """One thing that a log says happened, with the log's own names."""
+
+    run: str
+    process: str | None
+    """None: whoever the message is for, if that is only one."""
+    kind: Kind
+    where: Where
+    message: str | None = None
+    place: int | None = None
+    """In the process's own order; as it comes, if None."""
+    origin: str | None = None
+    number: int | None = None
+    """If the log has numbers of its own."""
+    destinations: tuple[str, ...] | None = None
+    time_us: int | None = None
+    bytes: int | None = None
+
+
+class Log(NamedTuple):
+    """The events of one process, in its own order."""
+
+    run: str
+    process: int
+    events: Iterator[Event]
+
+
+@dataclass(slots=True)
+class Report:
+    """What there is to say about an import, besides the events."""
+
+    skip_bad_rows: bool = False
+    processes: dict[str, list[str]] = field(default_factory=dict)
+    """The names of each run, in index order; whole once the logs have been read."""
+    incomplete: set[str] = field(default_factory=set)
+    """Runs whose logs have holes."""
+    notes: list[str] = field(default_factory=list)
+    """What was assumed, and what could not be told; goes into the manifest."""
+    bad: int = 0
+    places: list[str] = field(default_factory=list)
+    """Where the first few unusable rows are, and why."""
+    promises: dict[str, list[str]] = field(default_factory=dict)
+    """For runs of which only some properties can be told."""
+    verdicts: list[Verdict] = field(default_factory=list)
+    """On properties that only this format has."""
+    ids: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """The messages' own ids, if they are few; otherwise they are in a file beside the trace."""
+    audience: dict[str, set[str]] = field(default_factory=dict)
+    """Whom broadcasts are for, in runs where not everyone can show what it has delivered."""
+    clock: str | None = None
+    """What `time_us` is, and what it was good for."""
+
+    def unusable(self, where: Where, reason: str) -> None:
+        """Refuses the row, or counts it."""
+        if not self.skip_bad_rows:
+            raise TraceError(f"{where}: {reason}")
+        self.bad += 1
+        if len(self.places) < PLACES_SHOWN:
+            self.places.append(f"{where}: {reason}")
+
+    def note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
+
+    def manifests(self, format: str, options: Options, files: Sequence[Path]) -> Iterator[Manifest]:
+        for run, names in self.processes.items():
+            imported: dict[str, Any] = {"format": format, "files": [file.name for file in files]}
+            if self.notes:
+                imported["notes"] = self.notes
+            if self.bad:
+                imported["left_out"] = self.bad
+            extra: dict[str, Any] = {"imported": imported}
+            if self.clock is not None:
+                extra["clock"] = self.clock
+            if run in self.promises and options.order is None:
+                extra["promises"] = self.promises[run]
+            ids = {f"{o}:{n}": text for (name, o, n), text in self.ids.items() if name == run}
+            yield Manifest(
+                run,
+                tuple(names),
+                quiesced=options.quiesced,
+                complete=run not in self.incomplete and not self.bad,
+                order=options.order,
+                extra=extra | ({"messages": ids} if ids else {}),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    files: tuple[Path, ...]
+    options: Options
+    report: Report
+    scratch: Path
+    """A directory for what does not fit into memory."""
+    advance: Callable[[int], None] = lambda _: None
+    """Told how many bytes have been read."""
+    ids_beside: Callable[[Iterator[tuple[str, int, int, str]]], None] = lambda _: None
+    """Takes the messages' own ids if they are many."""
+
+    @property
+    def run(self) -> str:
+        """The name of the run, where the log has none."""
+        return self.options.run or self.files[0].stem
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One row of the table of formats."""
+
+    name: str
+    summary: str
+    options: tuple[str, ...]
+    """Those of `Options` that it heeds, besides the ones that all of them do."""
+    looks: Callable[[Path, list[str]], bool]
+    """Could this be it, by the file's name and its first lines?"""
+    read: Callable[[Job], Iterator[Log]]
+
+
+def numbered_lines(job: Job, file: Path) -> Iterator[tuple[Where, str]]:
+    """Line by line, with its place; blank lines count and are left out."""
+    name, waiting = str(file), 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            waiting += len(line)
+            if waiting > CHUNK:
+                job.advance(waiting)
+                waiting = 0
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                job.report.unusable(Where(name, number), "not text in UTF-8")
+                continue
+            if text.strip():
+                yield Where(name, number), text.rstrip("\r\n")
+    job.advance(waiting)
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that puts p2 before p10."""
+    parts = re.findall(r"\d+|\D+", name)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def compiled(pattern: str, option: str, *, needs: Sequence[str] = ()) -> re.Pattern[str]:
+    """A regular expression of the user's; groups may be named as in JavaScript."""
+    try:
+        expression = re.compile(re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", pattern), re.MULTILINE)
+    except re.error as error:
+        raise UsageError(f"{option} {pattern!r} is not a regular expression: {error}") from None
+    for name in needs:
+        if name not in expression.groupindex:
+            raise UsageError(f"{option} {pattern!r} has no group named {name}: write (?<{name}>…)")
+    return expression
+
+
+def microseconds(value: float, unit: str) -> int:
+    """Whole microseconds, exact for whole numbers however large."""
+    if isinstance(value, int):
+        return value // 1000 if unit == "ns" else value * int(_UNIT_US[unit])
+    return round(value * _UNIT_US[unit])

@@ -1,0 +1,128 @@
+"""Logs of dslab-mp and anysystem: a JSON object per line, `{"MessageSent": {…}}`.
+
+Two levels can be judged. *network*: what processes send to each other (`MessageSent`,
+`MessageReceived`), each message for one. *application*: what users hand to a process
+(`LocalMessageReceived`) is broadcast, and what a process hands to its user (`LocalMessageSent`) is
+delivered; both are the same message if their data is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast.trace.importers.base import (
+    Importer,
+    Job,
+    Log,
+    Record,
+    Where,
+    microseconds,
+    numbered_lines,
+)
+from ordercast.trace.importers.store import Store, gathered
+
+__all__ = ["DSLAB"]
+
+ENTRIES = ("NodeStarted", "ProcessStarted", "LocalMessage", "Message", "TimerSet", "McStarted")
+FATES = {"NodeCrashed": "crash", "NodeRecovered": "recover"}
+
+
+def read(job: Job) -> Iterator[Log]:
+    store = Store(job)
+    to = "everyone" if job.options.level == "application" else "receivers"
+    yield from gathered(job, _records(job, store), store=store, to=to)
+
+
+def _records(job: Job, store: Store) -> Iterator[Record]:
+    job.report.clock = "virtual"
+    for file in job.files:
+        run = job.run if len(job.files) == 1 else file.stem
+        nodes: dict[str, list[str]] = {}
+        for where, line in numbered_lines(job, file):
+            entry = _entry(job, where, line)
+            if entry is None:
+                continue
+            kind, fields = entry
+            if kind.startswith("Mc"):
+                job.report.note(
+                    "what the model checker tried (Mc… entries) is not one run: left out"
+                )
+                continue
+            try:
+                if kind == "ProcessStarted":
+                    nodes.setdefault(fields["node"], []).append(fields["proc"])
+                    store.member(run, fields["proc"])
+                else:
+                    yield from _happened(job, run, where, kind, fields, nodes)
+            except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+                job.report.unusable(where, f"a {kind} without a proper {error}")
+
+
+def _entry(job: Job, where: Where, line: str) -> tuple[str, dict[str, Any]] | None:
+    try:
+        row = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
+        [(kind, fields)] = row.items()
+    except (msgspec.DecodeError, ValueError):
+        job.report.unusable(where, 'expected an entry such as {"MessageSent": {…}}')
+        return None
+    return kind, fields
+
+
+def _happened(
+    job: Job,
+    run: str,
+    where: Where,
+    kind: str,
+    fields: dict[str, Any],
+    nodes: dict[str, list[str]],
+) -> Iterator[Record]:
+    if kind in FATES:
+        for process in nodes.get(fields["node"], [fields["node"]]):
+            yield Record(run, process, FATES[kind], where, time_us=_time(fields))  # type: ignore[arg-type]
+        return
+    if job.options.level == "application":
+        local = {"LocalMessageReceived": "send", "LocalMessageSent": "deliver"}.get(kind)
+        if local is not None:
+            data, size = _data(fields)
+            yield Record(
+                *(run, fields["proc"], local, where, data),  # type: ignore[arg-type]
+                time_us=_time(fields),
+                bytes=size,
+            )
+    elif kind == "MessageSent":
+        to = fields.get("dst_proc") or fields["dest_proc"]
+        yield Record(
+            *(run, fields["src_proc"], "send", where, str(fields["msg_id"])),  # type: ignore[arg-type]
+            destinations=(to,),
+            time_us=_time(fields),
+            bytes=_data(fields)[1],
+        )
+    elif kind == "MessageReceived":
+        # The log does not say where: it was where the message was sent to.
+        message = str(fields["msg_id"])
+        yield Record(run, None, "deliver", where, message, time_us=_time(fields))
+
+
+def _time(fields: dict[str, Any]) -> int:
+    return microseconds(float(fields["time"]), "s")
+
+
+def _data(fields: dict[str, Any]) -> tuple[str, int]:
+    """What a message says, whatever its type is called; and its size."""
+    message = fields.get("msg", {})
+    data = message.get("data", fields.get("msg_data", ""))
+    text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+    return text, len(text.encode())
+
+
+def looks(file: Path, head: list[str]) -> bool:
+    return bool(head) and head[0].startswith(tuple(f'{{"{entry}' for entry in ENTRIES))
+
+
+DSLAB = Importer(
+    "dslab", "dslab-mp and anysystem logs, JSON lines", ("level", "to", "crashed"), looks, read
+)

@@ -1,0 +1,130 @@
+"""A member's TOML file: what it may say, and the sentence for each thing it may not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ordercast import Settings, UsageError
+from ordercast.runtime.config import load
+from ordercast.runtime.discovery import Address
+
+GROUP = '[group]\nname = "orders"\n'
+MEMBERS = '[members]\na = "127.0.0.1:7001"\nb = "127.0.0.1:7002"\n'
+
+
+def written(directory: Path, text: str) -> Path:
+    file = directory / "group.toml"
+    file.write_text(text)
+    return file
+
+
+def test_little_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    file = written(tmp_path, GROUP + MEMBERS)
+    config = load(file, me="a")
+    assert config.group == "orders"
+    assert config.join["peers"] == file
+    assert (config.join["order"], config.join["reliability"]) == ("causal", None)
+    assert config.join["settings"] == Settings()
+    assert (config.metrics, config.status) == (None, tmp_path / "ordercast-orders-a.status")
+
+
+def test_everything_that_can_be_said(tmp_path: Path) -> None:
+    text = f"""
+        [group]
+        name = "orders"
+        order = "total"
+        reliability = "best_effort"
+        peers = "registry:members?size=3"
+        [node]
+        listen = "127.0.0.1"
+        keys = "keys"
+        insecure = true
+        journal = "journals/{{me}}"
+        sync = "disk"
+        trace = "{tmp_path}/elsewhere"
+        timeout_s = 5
+        metrics = "9100"
+        [settings]
+        window_bytes = 1000
+        linger_s = 0
+        dead_after_s = 30
+    """
+    config = load(written(tmp_path, text), me="b")
+    assert config.join == {
+        "me": "b",
+        "peers": f"registry:{tmp_path}/members?size=3",
+        "order": "total",
+        "reliability": "best_effort",
+        "listen": "127.0.0.1",
+        "keys": tmp_path / "keys",
+        "insecure": True,
+        "journal": tmp_path / "journals" / "b",
+        "sync": "disk",
+        "trace": tmp_path / "elsewhere",
+        "timeout_s": 5,
+        "settings": Settings(window_bytes=1000, linger_s=0, dead_after_s=30),
+    }
+    assert config.status == tmp_path / "journals" / "b.status"
+    assert config.metrics == Address("127.0.0.1", 9100)
+
+
+def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    status = load(written(tmp_path, GROUP + MEMBERS), me="a").status
+    assert status == tmp_path / f"ordercast-{os.getuid()}" / "orders-a.status"
+    assert status.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "group: this is missing"),
+        ("[group]\n" + MEMBERS, "group.name: this is missing"),
+        ("group = 3\n", "group: expected a table, got 'int'"),
+        ('[group]\nname = "a/b"\n' + MEMBERS, "group.name: 'a/b' cannot be the name of a group"),
+        (GROUP + 'order = "best"\n' + MEMBERS, "[group]: there is no order 'best'"),
+        (GROUP + 'ordre = "fifo"\n' + MEMBERS, "group.ordre: there is no such key; [group] may"),
+        (GROUP + MEMBERS + "[nodes]\n", "nodes: there is no such table; there are [group], "),
+        (GROUP + MEMBERS + "[node]\nport = 1\n", "node.port: there is no such key"),
+        (GROUP + MEMBERS + "[node]\njournal = 1\n", "node.journal: expected 'str', got 'int'"),
+        (GROUP + MEMBERS + '[node]\nsync = "no"\n', "node.sync: invalid enum value 'no'"),
+        (GROUP + MEMBERS + "[node]\ntimeout_s = 0\n", "node.timeout_s: 0 s: choose more than 0"),
+        (GROUP + MEMBERS + '[node]\nmetrics = "x"\n', "node.metrics: 'x' is no address"),
+        (GROUP + MEMBERS + "[settings]\nwindow = 1\n", "settings.window: there is no such key"),
+        (GROUP + MEMBERS + '[settings]\nlinger_s = "1"\n', "settings.linger_s: expected 'float'"),
+        (GROUP + MEMBERS + "[settings]\nwindow_bytes = 0\n", "[settings]: window_bytes = 0: choo"),
+        (GROUP + MEMBERS + "[settings]\nlinger_s = -1\n", "[settings]: linger_s = -1.0: choose"),
+        (GROUP + MEMBERS + "[settings]\nheartbeat_s = nan\n", "[settings]: heartbeat_s = nan"),
+        (GROUP, "nothing says who the members are: write a table [members], or group.peers"),
+        (GROUP + 'peers = "via:x:1?size=2"\n' + MEMBERS, "both [members] and group.peers say who"),
+        (GROUP + '[members]\nb = "127.0.0.1:1"\n', "[members]: 'a' is not one of b"),
+        (GROUP + '[members]\na = "nowhere"\n', "members.a: 'nowhere' is no address"),
+        (GROUP + "[members]\na = 7001\n", "members.a: 7001 is no address"),
+        ("members = 3\n" + GROUP, "members: expected a table, got 'int'"),
+        (GROUP + 'peers = "here"\n', "group.peers: 'here' does not say who the members are"),
+        (GROUP + MEMBERS + '[node]\nlisten = "1:2:3"\n', "node.listen: '1:2:3' is no address"),
+        ("[group\n", "is not TOML: "),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_file_and_key(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(UsageError) as raised:
+        load(file, me="a")
+    said = str(raised.value)
+    assert said.startswith(str(file))
+    assert sentence in said
+    assert "\n" not in said.removesuffix("\n")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.toml cannot be read: No such file"):
+        load(tmp_path / "gone.toml", me="a")

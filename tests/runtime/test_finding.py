@@ -1,0 +1,103 @@
+"""Every way to find each other, through `ordercast.join`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ordercast
+from ordercast.runtime.discovery import Address, Dns
+from ordercast.runtime.door import Door
+
+from .helpers import until
+from .test_join import addresses, take
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def meet(forms: dict[str, dict[str, Any]]) -> None:
+    """Join, say one thing each, and hear it."""
+    async with contextlib.AsyncExitStack() as stack:
+        joins = [
+            stack.enter_async_context(ordercast.join("g", me=me, timeout_s=20, **options))
+            for me, options in forms.items()
+        ]
+        groups = await asyncio.gather(*joins)
+        for group in groups:
+            assert group.view.members == tuple(sorted(forms))
+            await group.send(group.me.encode())
+        for group in groups:
+            heard = await take(group, len(forms))
+            assert sorted(heard) == [f"{name}:1 {name}" for name in sorted(forms)]
+
+
+def test_a_toml_file(tmp_path: Path) -> None:
+    file = tmp_path / "group.toml"
+    lines = [f'{name} = "{address}"' for name, address in addresses("a", "b", "c").items()]
+    file.write_text("\n".join(["[members]", *lines]))
+    asyncio.run(meet({name: {"peers": str(file)} for name in "abc"}))
+
+
+def test_a_registry(tmp_path: Path) -> None:
+    peers = f"registry:{tmp_path}?size=3"
+    asyncio.run(meet({name: {"peers": peers} for name in "abc"}))
+    assert list(tmp_path.glob("*.json")) == []
+
+
+def test_through_any_member_that_is_known() -> None:
+    known = addresses("b")["b"]
+    via = f"via:{known}?size=3"
+    forms: dict[str, dict[str, Any]] = {name: {"peers": via} for name in "abc"}
+    forms["b"]["listen"] = known
+    asyncio.run(meet(forms))
+
+
+def test_a_name_with_several_addresses() -> None:
+    """127.0.0.1 to 127.0.0.3, as a headless service would have them."""
+    port = Address.parse(addresses("x")["x"]).port
+
+    async def resolve(name: Address) -> list[Address]:
+        assert name == Address("group.test", port)
+        return [Address(f"127.0.0.{host}", port) for host in (1, 2, 3)]
+
+    async def run() -> None:
+        forms = {}
+        for host, name in enumerate("abc", 1):
+            asking = Door("g", name)
+            finder = Dns(Address("group.test", port), 3, ask=asking.ask, resolve=resolve)
+            forms[name] = {"peers": finder, "listen": f"127.0.0.{host}:{port}"}
+        await meet(forms)
+
+    asyncio.run(run())
+
+
+def test_a_member_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> None:
+    """Its address has changed; whoever dials it looks again."""
+    peers = f"registry:{tmp_path / 'registry'}?size=2"
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            first = contextlib.AsyncExitStack()
+            a, b = await asyncio.gather(
+                first.enter_async_context(
+                    ordercast.join("g", me="a", peers=peers, journal=tmp_path / "a")
+                ),
+                stack.enter_async_context(
+                    ordercast.join("g", me="b", peers=peers, journal=tmp_path / "b")
+                ),
+            )
+            where = a._node._door.address
+            await first.aclose()
+            await b.send(b"while a is away")
+            a = await stack.enter_async_context(
+                ordercast.join("g", me="a", peers=peers, journal=tmp_path / "a")
+            )
+            assert a._node._door.address != where
+            await until(lambda: b.view.present == ("a", "b"))
+            assert await take(a, 1) == ["b:1 while a is away"]
+
+    asyncio.run(run())

@@ -1,0 +1,243 @@
+"""What a member says of itself: counted right, served to this user alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+import ordercast
+from ordercast import Group, OrdercastError, UsageError
+from ordercast.runtime.discovery import Address
+from ordercast.runtime.logs import JsonFormatter
+from ordercast.runtime.watching import REQUEST_BYTES_MAX, Watch, ask
+
+from .helpers import until
+from .test_join import joined, take
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def request(path: Path, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(data)
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_everything_is_counted(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with joined("a", "b") as (a, b):
+            for number in range(10):
+                await a.send(b"%d" % number)
+            await until(lambda: b.status().delivered == 10)
+            status = b.status()
+            assert (status.me, status.group, status.members) == ("b", "g", ("a", "b"))
+            assert (status.queued, status.taken, status.bundles_delivered) == (10, 0, 1)
+            assert status.bytes_delivered == status.queued_bytes > 10
+            await take(b, 4)
+            assert (b.status().queued, b.status().taken) == (6, 4)
+            async for batch in b.batches():
+                assert len(batch) == 6
+                break
+            assert (b.status().queued, b.status().taken, b.status().queued_bytes) == (0, 10, 0)
+            assert b.status().bytes_delivered == status.bytes_delivered
+            await until(lambda: a.status().peers[0].undelivered_bundles == 0)
+            status = a.status()
+            assert (status.sent, status.bundles_sent, status.waiting) == (10, 1, 0)
+            assert status.bytes_sent == b.status().bytes_delivered
+            [peer] = status.peers
+            assert (peer.name, peer.connected, peer.connections) == ("b", True, 1)
+            assert status.journal is None
+            await a.send(b"about to leave")
+            assert a.status().waiting == 1
+
+    asyncio.run(run())
+
+
+def test_the_window_and_what_is_held_are_told() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c") as (a, b, c):
+            await b.aclose()
+            await c.aclose()
+            await until(lambda: a.view.present == ("a",))
+            await a.send(b"x" * 1000)
+            await until(lambda: a.status().held == 1)
+            status = a.status()
+            assert [str(hold) for hold in status.why_held] == ["a:1 waits for word from b, c"]
+            assert 1000 < status.window_used_bytes < 1100
+            assert status.undelivered_bundles == 1
+            assert [peer.window_used_bytes > 1000 for peer in status.peers] == [True, True]
+            assert all(peer.unacknowledged_bytes > 1000 for peer in status.peers)
+
+    asyncio.run(run())
+
+
+def test_a_journal_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with joined("a", journal=tmp_path / "journal") as (a,):
+            await a.send(b"x" * 500)
+            await until(lambda: a.status().taken == 0 and a.status().delivered == 1)
+            await asyncio.sleep(0)  # what is delivered in one turn is written at its end
+            journal = a.status().journal
+            assert journal is not None
+            assert journal.directory == str(tmp_path / "journal")
+            assert (journal.segment, journal.commits >= 1) == (1, True)
+            assert journal.segment_bytes > journal.written_bytes > 500
+
+    asyncio.run(run())
+
+
+def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.status"
+
+    async def run() -> None:
+        async with joined("a") as (a,):
+            await a.send(b"hello")
+            await until(lambda: a.status().delivered == 1)
+            async with contextlib.aclosing(await Watch.on_socket(a, path)):
+                assert path.stat().st_mode & 0o777 == 0o600
+                assert path.parent.stat().st_mode & 0o777 == 0o700
+                told = await asyncio.to_thread(ask, path)
+                assert (told.me, told.delivered) == ("a", 1)
+                assert type(told) is ordercast.Status
+                answer = await request(path, b"GET /metrics HTTP/1.0\r\n\r\n")
+                assert b"\nordercast_messages_sent_total{" in answer
+                with pytest.raises(UsageError, match="another member serves its status"):
+                    await Watch.on_socket(a, path)
+            assert not path.exists()
+
+    asyncio.run(run())
+
+
+def test_whoever_asks_wrongly_is_told_or_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "a.status"
+
+    async def run() -> None:
+        async with joined("a") as (a,), contextlib.aclosing(await Watch.on_socket(a, path)):
+            answer = await request(path, b"GET /secrets HTTP/1.1\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 404 ")
+            assert answer.endswith(b"there is: /status /metrics\n")
+            answer = await request(path, b"DELETE /status HTTP/1.1\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 405 ")
+            with contextlib.suppress(OSError):  # the door may shut before all is said
+                assert await request(path, b"x" * 3 * REQUEST_BYTES_MAX) == b""
+            answer = await request(path, b"GET /status\r\n\r\n")
+            assert json.loads(answer.split(b"\r\n\r\n")[1])["me"] == "a"
+
+    asyncio.run(run())
+
+
+def test_what_is_in_the_way_of_a_socket(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with joined("a") as (a,):
+            left_behind = tmp_path / "killed.status"
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(left_behind))
+            await (await Watch.on_socket(a, left_behind)).aclose()
+            (tmp_path / "file").write_text("precious")
+            with pytest.raises(UsageError, match="is in the way of the status socket"):
+                await Watch.on_socket(a, tmp_path / "file")
+            assert (tmp_path / "file").read_text() == "precious"
+            with pytest.raises(UsageError, match="is too long for a socket"):
+                await Watch.on_socket(a, tmp_path / ("x" * 100))
+            with pytest.raises(UsageError, match="cannot be served at"):
+                await Watch.on_socket(a, tmp_path / "file" / "a.status")
+            with socket.create_server(("127.0.0.1", 0)) as other:
+                taken = Address("127.0.0.1", other.getsockname()[1])
+                with pytest.raises(UsageError, match="metrics cannot be served at 127"):
+                    await Watch.on_port(a, taken)
+
+    asyncio.run(run())
+
+
+def test_who_does_not_answer(tmp_path: Path) -> None:
+    with pytest.raises(OrdercastError, match=r"no member answers at .*gone: is it running"):
+        ask(tmp_path / "gone")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead"))
+    with pytest.raises(OrdercastError, match="no member answers"):
+        ask(tmp_path / "dead")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OrdercastError, match=r"no member answers|does not answer"):
+        ask(tmp_path / "file")
+
+
+def test_members_that_leave_at_the_same_time_do_not_wait_for_each_other() -> None:
+    async def run() -> None:
+        async with joined("a", "b", "c") as groups:
+            for group in groups:
+                await group.send(b"and away")
+            leaving = (group._node.aclose(flush_s=100) for group in groups)
+            async with asyncio.timeout(30):
+                await asyncio.gather(*leaving)
+
+    asyncio.run(run())
+
+
+def test_logs_for_machines() -> None:
+    lines: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(self.format(record))
+
+    handler = Keep()
+    handler.setFormatter(JsonFormatter(group="g"))
+    logger = logging.getLogger("ordercast")
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+
+    async def run() -> None:
+        async with joined("a", "b") as (a, b):
+            await b.aclose()
+            await until(lambda: a.view.suspected == ("b",))
+
+    try:
+        asyncio.run(run())
+        try:
+            raise ValueError("for the log")
+        except ValueError:
+            logging.getLogger("ordercast.x").exception("it %s", "failed")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    found = [json.loads(line) for line in lines]
+    facts = [(line.get("event"), line.get("member"), line.get("peer")) for line in found]
+    for fact in [
+        ("connected", "a", "b"),
+        ("joined", "a", None),
+        ("suspected", "a", "b"),
+        ("disconnected", "a", "b"),
+    ]:
+        assert fact in facts
+    assert all(line["group"] == "g" and line["time"].endswith("+00:00") for line in found)
+    assert found[-1]["message"] == "it failed"
+    assert "ValueError: for the log" in found[-1]["exception"]
+    assert found[-1]["level"] == "error"
+
+
+def test_refused_connections_are_counted() -> None:
+    async def run() -> None:
+        async with joined("a", "b") as (a, _):
+            address = _address(a)
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(b"\x00\x00\x00\x05nonse")
+            await until(lambda: a.status().refused_connections == 1)
+            writer.close()
+
+    asyncio.run(run())
+
+
+def _address(group: Group) -> Address:
+    address = group._node._door.address
+    assert address is not None
+    return address

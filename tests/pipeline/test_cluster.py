@@ -182,7 +182,7 @@ import pyarrow as pa
 import ordercast
 from ordercast.errors import SetupError
 from ordercast.pipeline import session
-from ordercast.pipeline.session import _await_executors
+from ordercast.pipeline.cluster import await_executors
 from ordercast.pipeline.shipping import in_tasks, is_local, local_path
 
 master, shadow, meeting, *files = sys.argv[1:]
@@ -261,7 +261,7 @@ with session(master=master, config=config) as spark:
     context._conf.set("spark.ordercast.wait", "1")
     sentences.append(told(lasts))
     try:
-        _await_executors(context)
+        await_executors(context)
     except SetupError as error:
         sentences.append(str(error))
 print(json.dumps([ordercast.__version__, conf, row["found"], seen, same, sentences]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,7 +22,9 @@ from ordercast import pipeline
 from ordercast.pipeline import arrange, engine
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.huge import Tally, Unhealthy, judge_window, scan_pieces, windows
+from ordercast.pipeline.huge.window import _Table
 from ordercast.pipeline.judging import RUNS, Judged, judge_rows
+from ordercast.pipeline.kernels.window import EARLY, LATE
 from ordercast.pipeline.rows import load
 from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
@@ -158,7 +161,7 @@ def test_split_or_whole(tmp_path: Path) -> None:
         if not len(events):
             continue
         manifest = manifest_of(events, quiesced=random.random() < 0.8)
-        path = write(tmp_path / str(seed), events, manifest, random.randint(1, 9))
+        path = write(tmp_path / str(seed), events, manifest, random.choice([*range(1, 10), 40]))
         expected = whole(path, manifest)
         try:
             found = split(path, manifest, random.choice([1, 2, 5, 1000]))
@@ -177,6 +180,24 @@ def test_split_or_whole(tmp_path: Path) -> None:
         assert told[name, "holds"] > 10
     for name in ("validity", "agreement", "uniform_agreement"):
         assert all(told[name, verdict] > 5 for verdict in ("holds", "violated", "unknown"))
+
+
+def test_a_window_takes_only_rows_that_have_to_do_with_it(tmp_path: Path) -> None:
+    """However large the row groups are in which they lie."""
+    events = broadcast(11, steps=4000, size=4, crashes=0)
+    path = write(tmp_path / "trace", events, manifest_of(events, quiesced=True), 200)
+    pieces = [group.piece for group in inspect(path).groups]
+    cut = list(windows(Tally.of(list(scan_pieces(pieces, 4)), 4), 5))
+    assert len(cut) > 3
+    tables = [_Table(one, with_ranks=False) for one in cut]
+    segments = [part for one in cut for log in one.stretches for part in log.segments]
+    entered = sum(len(done) for table in tables for done in table.done)
+    assert entered < 0.8 * sum(part.end - part.begin for part in segments)
+    for table in tables:
+        for done in table.done:
+            first, *_, last = np.where(done < 0, -1 - done, done)
+            assert table.turn[first] != EARLY
+            assert table.turn[last] != LATE
 
 
 @pytest.fixture(scope="module")

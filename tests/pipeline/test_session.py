@@ -16,7 +16,8 @@ import pytest
 
 import ordercast
 from ordercast.errors import SetupError, UsageError
-from ordercast.pipeline.session import _address_towards, _start, open_session, session
+from ordercast.pipeline.cluster import address_towards
+from ordercast.pipeline.session import _start, open_session, session
 from ordercast.pipeline.shipping import in_tasks, is_local, local_path, pack, plainly
 
 from .builders import run, write
@@ -215,10 +216,10 @@ def test_the_driver_is_found_by_the_address_that_faces_the_master() -> None:
     with socket.create_server(("127.0.0.2", 0)) as alive:
         port = alive.getsockname()[1]
         towards = f"spark://127.0.0.2:{nobody},127.0.0.2:{port}"  # one in reserve
-        assert _address_towards(towards) in ("127.0.0.1", "127.0.0.2")
-    assert _address_towards("yarn") is None
+        assert address_towards(towards) in ("127.0.0.1", "127.0.0.2")
+    assert address_towards("yarn") is None
     with pytest.raises(SetupError, match=f"127.0.0.2:{nobody} .* or 127.0.0.2:{port} "):
-        _address_towards(towards)
+        address_towards(towards)
 
 
 def test_how_long_to_wait_is_a_number() -> None:

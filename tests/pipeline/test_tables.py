@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +19,7 @@ from ordercast.pipeline.engine import Options
 from ordercast.pipeline.findings import SHOWN, Findings
 from ordercast.pipeline.results import TABLES, Results
 from ordercast.pipeline.tables import open_directory, read_record
-from ordercast.trace.verdicts import PROPERTIES, Judgement, order_held
+from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, order_held
 
 from ..conformance.random_traces import random_trace
 from .builders import run, write
@@ -135,6 +136,14 @@ def test_a_summary_adds_up(spark: SparkSession, tmp_path: Path, judgement: Judge
     bad.sort(key=lambda one: one.verdict == "unknown")
     assert summary.worst == tuple(bad[:SHOWN])
     assert summary.broken == len(bad)
+
+
+def test_objects_and_rows_say_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "trace", [case.run for case in CASES])
+    findings = pipeline.examine(tmp_path / "trace", spark=spark)
+    objects = findings.judgement().verdicts
+    assert {len(one.witness.messages) for one in objects if one.witness} >= {1, 2, 3}
+    assert objects == msgspec.convert(list(findings.rows()), tuple[Verdict, ...])
 
 
 def test_nothing_is_built_run_by_run() -> None:

@@ -88,11 +88,11 @@ def examine(
     if output is None:
         source = inspect(path, skip=skip)
         with opened(source) as running:
-            return _find(running, source, options)
+            return _find(running, source, replace(options, listed=False))
     event_files(path)  # or there is nothing to make a directory for
     with open_directory(output, options, again=again) as directory:
         source = directory.unjudged(path)
-        if source.files or source.unreadable or source.manifests:
+        if source.files or source.unreadable or len(source.described):
             with opened(source) as running:
                 torn = directory.record.torn
                 results, under = _judged(running, source, replace(options, torn=torn))
@@ -117,9 +117,9 @@ def verify(
 ) -> Results:
     """The result tables of a trace in DataFrames: `verify(…).table("verdicts")`.
 
-    in: events: `trace.parquet.arrow_schema`; runs, one row each: `results.DESCRIBED`, of which the
-    last columns may be missing. Runs that are not in `runs` are judged as runs without a manifest.
-    Call `release` on what comes back when done.
+    in: events: `trace.parquet.arrow_schema`; runs, one row each: `described.DESCRIBED`, of which
+    the last columns may be missing. Runs that are not in `runs` are judged as runs without a
+    manifest. Call `release` on what comes back when done.
     """
     from ordercast.pipeline.engine import Options, judge_frame
 

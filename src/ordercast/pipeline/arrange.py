@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ordercast.pipeline.arrays import ints_of
 from ordercast.pipeline.blobs import pack, unpack
-from ordercast.pipeline.huge import Unhealthy
+from ordercast.pipeline.huge.segments import Unhealthy
 from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.rows import load
 from ordercast.pipeline.source import Source

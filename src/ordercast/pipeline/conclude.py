@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from ordercast.pipeline.huge import Found, Gap, Pair, Tally
 from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels.findings import LISTED
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.rows import FLAWS
-from ordercast.pipeline.sentences import Seen, cycle_sentence, sentence
+from ordercast.pipeline.sentences import Names, Seen, Steps, cycles, witnesses
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -119,8 +120,17 @@ def _hit(
     }
 
 
-def _witness(seen: Seen, words: str) -> dict[str, Any]:
-    return {"process": seen.process, "messages": seen.messages, "sentence": words}
+def _witness(manifest: Manifest, name: str, **fields: int) -> dict[str, Any]:
+    """in: the fields of `Seen`"""
+    seen = Seen(
+        run=np.zeros(1, np.int64), **{key: np.array([value]) for key, value in fields.items()}
+    )
+    [told] = witnesses(name, seen, _names(manifest)).to_pylist()
+    return dict(told)
+
+
+def _names(manifest: Manifest) -> Names:
+    return Names(pa.chunked_array([pa.array([manifest.processes], pa.list_(pa.string()))]))
 
 
 def _obligations(
@@ -137,11 +147,10 @@ def _obligations(
         q, o, number = next(_unmet(tally.delivered, missing))
         had = (tally.delivered[:, o] >= number) & (tally.up | (name == "uniform_agreement"))
         other = o if name == "validity" else int(np.flatnonzero(had)[0])
-        seen = Seen(
-            names=manifest.processes, unknown=not settled, complete=True,
-            process=q, origin=o, number=number, other=other,
+        witness = _witness(
+            manifest, name, process=q, origin=o, number=number, by=other,
+            unknown=not settled, complete=True,
         )  # fmt: skip
-        witness = _witness(seen, sentence(name, seen))
         if settled:
             first = islice(_unmet(tally.delivered, missing), LISTED)
             listed += [_hit(manifest, name, q, None, (o, number)) for q, o, number in first]
@@ -181,21 +190,23 @@ def _crossed(manifest: Manifest, pair: Pair | None, *, exact: bool) -> dict[str,
     if pair is None:
         return None
     one, other = sorted((pair.forth, pair.back))
-    seen = Seen(
-        names=manifest.processes, unknown=False, complete=True, process=other,
-        origin=pair.m[0], number=pair.m[1], other=pair.n[0], later=pair.n[1],
-        link="first" if one == pair.forth else "second", by=one,
+    return _witness(
+        manifest, "total_pairwise", process=other,
+        origin=pair.m[0], number=pair.m[1], after=pair.n[0], later=pair.n[1],
+        link=f.FIRST if one == pair.forth else f.SECOND, by=one, exact=exact,
     )  # fmt: skip
-    more = "" if exact else " (there are more such pairs than were counted)"
-    return _witness(seen, sentence("total_pairwise", seen) + more)
 
 
 def _cycle(manifest: Manifest, name: str, pair: Pair | None) -> dict[str, Any] | None:
     if pair is None:
         return None
-    messages = [f"{origin}:{number}" for origin, number in (pair.m, pair.n)]
-    words = cycle_sentence(name, manifest.processes, messages, [pair.forth, pair.back])
-    return {"process": pair.forth, "messages": messages, "sentence": words}
+    origins, numbers = np.array([pair.m, pair.n]).T
+    steps = Steps(
+        start=np.zeros(1, np.int64), run=np.zeros(2, np.int64), origin=origins, number=numbers,
+        member=np.array([pair.forth, pair.back]), sent_too=np.full(2, name == "synchronous"),
+    )  # fmt: skip
+    [told] = cycles(steps, _names(manifest)).to_pylist()
+    return dict(told)
 
 
 def _gap(manifest: Manifest, gaps: list[Gap]) -> dict[str, Any] | None:
@@ -203,9 +214,8 @@ def _gap(manifest: Manifest, gaps: list[Gap]) -> dict[str, Any] | None:
         return None
     gap = gaps[0]
     assert gap.m is not None
-    seen = Seen(
-        names=manifest.processes, unknown=False, complete=True, process=gap.process,
-        origin=gap.m[0], number=gap.m[1], other=gap.n[0], later=gap.n[1],
-        missing=gap.missing, by=gap.ahead,
+    return _witness(
+        manifest, "total_gap_free", process=gap.process,
+        origin=gap.m[0], number=gap.m[1], after=gap.n[0], later=gap.n[1],
+        missing=gap.missing, by=gap.ahead, unknown=False, complete=True,
     )  # fmt: skip
-    return _witness(seen, sentence("total_gap_free", seen))

@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.pipeline.arrange import arrange
 from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.conclude import conclude
+from ordercast.pipeline.described import with_bare, with_holes
 from ordercast.pipeline.events import every_column, read_events
 from ordercast.pipeline.huge import (
     WINDOWED,
@@ -36,13 +35,13 @@ from ordercast.pipeline.huge import (
 )
 from ordercast.pipeline.judging import Judged, judge_rows, warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
-from ordercast.pipeline.results import DESCRIBED, Results, concluded, once
+from ordercast.pipeline.packing import gathered, pack_frames, pack_source
+from ordercast.pipeline.results import Results, concluded, once
 from ordercast.pipeline.rows import FLAWS, load
-from ordercast.pipeline.rules import COLUMNS, flaws, typed
 from ordercast.pipeline.shipping import in_tasks, is_local
-from ordercast.pipeline.source import Item, Source, digest, huge_runs, inspect, items
+from ordercast.pipeline.source import Item, Source, huge_runs, inspect, items
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.verdicts import PROPERTIES, promised
+from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = ["Options", "Results", "judge_frame", "judge_source"]
 
@@ -66,6 +65,8 @@ class Options:
     """Any run may have holes, whatever its manifest says."""
     demanded: Collection[str] | None = None
     """What must hold, whatever was promised."""
+    listed: bool = True
+    """Violations are wanted one by one. Of very many runs they are most of what there is to say."""
 
 
 def judge_source(spark: SparkSession, source: Source, options: Options) -> Results:
@@ -77,13 +78,12 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
         source, alone = source.split(run)
         try:
             judged = _judge_alone(spark, run, alone, options)
-            ready += _tables(judged, _described(alone.manifests.values()), options)
+            ready += _tables(judged, alone.described, options)
         except Unhealthy:
             pieces = tuple(group.piece for group in alone.groups)
-            item = Item(pieces, runs=tuple(alone.manifests.values()))
-            frames.append(_judge_items(spark, [item], options))
+            frames.append(_judge_items(spark, [Item(pieces, alone.described)], options))
     ready += [("flaws", pa.Table.from_pylist([lost], FLAWS)) for lost in _lost(source)]
-    if source.rows or source.manifests or not (frames or ready):
+    if source.rows or len(source.described) or not (frames or ready):
         frames.append(_judge_rest(spark, source, options))
     if ready:
         rows = [(name, bytearray(pack(table))) for name, table in ready]
@@ -102,7 +102,8 @@ def _judge_rest(spark: SparkSession, source: Source, options: Options) -> DataFr
     work = items(source, each)
     if work is not None:
         return _judge_items(spark, work, options)
-    return _judge_packed(_packed_source(spark, source, each), options, -(-source.rows // each))
+    buckets = max(-(-source.rows // each), 1)
+    return _judge_packed(pack_source(spark, source, buckets), buckets, options)
 
 
 def _judge_alone(spark: SparkSession, run: str, source: Source, options: Options) -> Judged:
@@ -119,7 +120,7 @@ def _judge_alone(spark: SparkSession, run: str, source: Source, options: Options
     try:
         (scratch / "events").mkdir()
         arrange(spark, source, run, scratch / "events")
-        arranged = replace(inspect(scratch), manifests=source.manifests)
+        arranged = replace(inspect(scratch), described=source.described)
         return _judge_huge(spark, run, arranged, options)
     finally:
         shutil.rmtree(scratch)
@@ -127,10 +128,10 @@ def _judge_alone(spark: SparkSession, run: str, source: Source, options: Options
 
 def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options) -> Judged:
     """Raises `Unhealthy` if the run does not lend itself to being split."""
-    manifest = source.manifests.get(run)
-    members = len(manifest.processes) if manifest else 1 + source.greatest("process")
-    described = manifest or Manifest(run, (), quiesced=options.quiesced)
-    if not described.complete or options.torn:
+    known = with_bare(source.described, pa.table({"run": [run]}), quiesced=options.quiesced)
+    [about] = known.to_pylist()
+    members = 1 + source.greatest("process") if about["size"] is None else about["size"]
+    if not about["complete"] or options.torn:
         raise Unhealthy
     pieces = [group.piece for group in source.groups]
     # Few tasks: one costs more to start than a row group to look at.
@@ -143,7 +144,7 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
 
     segments = [one for part in _each(spark, cuts, look, list[Segment]) for one in part]
     tally = Tally.of(segments, members)
-    if manifest is None and not all(log.segments for log in tally.logs):
+    if about["size"] is None and not all(log.segments for log in tally.logs):
         raise Unhealthy  # a process that is not there is no member
     found: list[Found] = []
     if any(name in options.properties for name in WINDOWED):
@@ -155,7 +156,8 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
         found = _each(spark, range(len(parts)), judge, Found)
         if not all(one.causal for one in found):
             raise Unhealthy
-    return conclude(described, tally, found, options.properties, source.rows)
+    manifest = Manifest(run, tuple(about["names"]), about["quiesced"])
+    return conclude(manifest, tally, found, options.properties, source.rows)
 
 
 T = TypeVar("T")
@@ -186,38 +188,16 @@ def _each(
 
 
 def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results:
-    """Events and runs as DataFrames: `trace.parquet.arrow_schema`, and `results.DESCRIBED`."""
+    """Events and runs as DataFrames: `trace.parquet.arrow_schema`, and `described.DESCRIBED`."""
     buckets = max(
         events.rdd.getNumPartitions(), events.sparkSession.sparkContext.defaultParallelism
     )
-    names = [name for name in COLUMNS if name in events.columns]
-
-    def pack_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            bad = flaws(table)
-            sound = np.ones(len(table), np.bool_)
-            sound[[row for row, _ in bad]] = False
-            told = [{"flaw": words, "run": table["run"][row].as_py()} for row, words in bad]
-            yield from _in_buckets("events", typed(table.filter(pa.array(sound))), buckets)
-            yield from _in_buckets("flaws", pa.Table.from_pylist(told, FLAWS), buckets)
-
-    def pack_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            known = {name: batch.column(name) for name in batch.schema.names}
-            columns = [known.get(f.name, pa.nulls(len(batch))).cast(f.type) for f in DESCRIBED]
-            table = pa.table(columns, schema=DESCRIBED)
-            yield from _in_buckets("runs", table, buckets)
-
-    packed = events.select(*names).mapInArrow(pack_events, _BUCKETS)
-    described = runs.mapInArrow(pack_runs, _BUCKETS)
-    parts = _judge_packed(packed.union(described), options, buckets)
-    return Results(parts, lambda: every_column(events))
+    packed = pack_frames(events, runs, buckets)
+    return Results(_judge_packed(packed, buckets, options), lambda: every_column(events))
 
 
 _PARTS = "part string, payload binary"
 _ARROW_PARTS = pa.schema({"part": pa.string(), "payload": pa.binary()})
-_BUCKETS = "bucket int, part string, payload binary"
 
 
 def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> DataFrame:
@@ -227,13 +207,17 @@ def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> Dat
     ):
         warm_up()  # once here, rather than by every worker at the same time
 
+    bounds = [(item.pieces, item.low, item.high) for item in work]
+    described = [pack(item.described) for item in work]
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
-                item = work[index]
-                events, bad = load(item.pieces)
-                events = _between(events, item.low, item.high)
-                yield from _judged(events, _described(item.runs), bad, options)
+                pieces, low, high = bounds[index]
+                events, bad = load(pieces)
+                yield from _judged(
+                    _between(events, low, high), unpack(described[index]), bad, options
+                )
 
     return spark.range(len(work), numPartitions=len(work)).mapInArrow(run, _PARTS)
 
@@ -245,99 +229,25 @@ def _between(events: pa.Table, low: str, high: str | None) -> pa.Table:
     run = events.column("run").unify_dictionaries()
     if not run.num_chunks:
         return events
-    names = run.chunk(0).dictionary.to_pylist()
-    mine = np.array([name >= low and (high is None or name < high) for name in names])
+    names = run.chunk(0).dictionary
+    mine = pc.greater_equal(names, low)
+    if high is not None:
+        mine = pc.and_(mine, pc.less(names, high))
+    mine = mine.to_numpy(zero_copy_only=False)
     if mine.all():
         return events
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in run.chunks])
     return events.filter(pa.array(mine[codes]))
 
 
-def _packed_source(spark: SparkSession, source: Source, each: int) -> DataFrame:
-    buckets = max(-(-source.rows // each), 1)
-    pieces = (*source.lines, *(group.piece for group in source.groups))
-    described = _described(source.manifests.values())
+def _judge_packed(packed: DataFrame, buckets: int, options: Options) -> DataFrame:
+    """in: `packing`"""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column("id").to_pylist():
-                if index == len(pieces):
-                    yield from _in_buckets("runs", described, buckets)
-                    continue
-                events, bad = load([pieces[index]])
-                yield from _in_buckets("events", events, buckets)
-                yield from _in_buckets("flaws", bad, buckets)
+        for together in gathered(batches):
+            yield from _judged(*together, options)
 
-    size = len(pieces) + 1
-    return spark.range(size, numPartitions=size).mapInArrow(run, _BUCKETS)
-
-
-def _judge_packed(packed: DataFrame, options: Options, buckets: int) -> DataFrame:
-    """in: bucket, part (events, runs, flaws), payload; all of a run is in one bucket"""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: dict[int, dict[str, list[pa.Table]]] = {}
-        for batch in batches:
-            columns = (batch.column(name) for name in ("bucket", "part", "payload"))
-            for bucket, part, payload in zip(*columns, strict=True):
-                mine = found.setdefault(bucket.as_py(), {"events": [], "runs": [], "flaws": []})
-                mine[part.as_py()].append(unpack(payload.as_py()))
-        while found:
-            _, mine = found.popitem()
-            nothing = typed(pa.table({name: pa.nulls(0) for name in COLUMNS}))
-            yield from _judged(
-                pa.concat_tables([nothing, *mine["events"]]).unify_dictionaries(),
-                pa.concat_tables([DESCRIBED.empty_table(), *mine["runs"]]),
-                pa.concat_tables([FLAWS.empty_table(), *mine["flaws"]]),
-                options,
-            )
-
-    return packed.repartition(max(buckets, 1), "bucket").mapInArrow(run, _PARTS)
-
-
-def _in_buckets(part: str, table: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
-    """The table's rows by bucket, in blobs of moderate size."""
-    if not len(table):
-        return
-    run = table.column("run")
-    words = run if pa.types.is_dictionary(run.type) else run.dictionary_encode()
-    for chunk, start in _chunks(words.unify_dictionaries()):
-        names = chunk.dictionary.to_pylist()
-        bucket_of = np.array([_bucket(name, buckets) for name in names] + [0], np.int32)
-        codes = pc.fill_null(chunk.indices, len(names)).to_numpy()
-        mine = bucket_of[codes]
-        order = np.argsort(mine, kind="stable")
-        rows = table.slice(start, len(chunk)).take(pa.array(order))
-        edges = [0, *(np.flatnonzero(np.diff(mine[order])) + 1).tolist(), len(order)]
-        for begin, end in pairwise(edges):
-            for at in range(begin, end, _BLOB_ROWS):
-                blob = pack(_compact(rows.slice(at, min(_BLOB_ROWS, end - at))))
-                yield pa.RecordBatch.from_pydict(
-                    {
-                        "bucket": pa.array([mine[order[at]]], pa.int32()),
-                        "part": pa.array([part]),
-                        "payload": pa.array([blob], pa.binary()),
-                    }
-                )
-
-
-def _compact(table: pa.Table) -> pa.Table:
-    """Without the names of all the runs that are in other slices."""
-    if not pa.types.is_dictionary(table.schema.field("run").type):
-        return table
-    names = table.column("run").cast(pa.string()).dictionary_encode()
-    return table.set_column(table.schema.get_field_index("run"), "run", names)
-
-
-def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[pa.DictionaryArray, int]]:
-    start = 0
-    for chunk in column.chunks:
-        yield chunk, start
-        start += len(chunk)
-
-
-def _bucket(run: str | None, buckets: int) -> int:
-    return zlib.crc32((run or "").encode()) % buckets
+    return packed.repartition(buckets, "bucket").mapInArrow(run, _PARTS)
 
 
 def _judged(
@@ -349,53 +259,16 @@ def _judged(
         yield _part("flaws", bad)
         if not options.skip:
             return
-    runs = _with_holes(_with_bare(described, events, options), bad, torn=options.torn)
+    runs = with_bare(described, events, quiesced=options.quiesced)
+    runs = with_holes(runs, bad, torn=options.torn)
     judged = judge_rows(events, runs, options.properties, skip=options.skip)
     for name, table in _tables(judged, runs, options):
         yield _part(name, table)
 
 
 def _tables(judged: Judged, runs: pa.Table, options: Options) -> list[tuple[str, pa.Table]]:
-    return list(concluded(judged, runs, options.properties, options.demanded).items())
-
-
-def _described(manifests: Iterable[Manifest]) -> pa.Table:
-    rows = [
-        {
-            "run": manifest.run,
-            "names": manifest.processes,
-            "size": len(manifest.processes),
-            "quiesced": manifest.quiesced,
-            "complete": manifest.complete,
-            "promises": promised(manifest, PROPERTIES),
-            "manifest": digest(manifest),
-        }
-        for manifest in manifests
-    ]
-    return pa.Table.from_pylist(rows, DESCRIBED)
-
-
-def _with_bare(described: pa.Table, events: pa.Table, options: Options) -> pa.Table:
-    """And the runs that nobody wrote a manifest for."""
-    seen = pc.unique(events.column("run")).to_pylist() if len(events) else []
-    known = set(described.column("run").to_pylist())
-    bare = [
-        {"run": run, "names": [], "quiesced": options.quiesced, "complete": True}
-        for run in seen
-        if run not in known
-    ]
-    return pa.concat_tables([described, pa.Table.from_pylist(bare, DESCRIBED)])
-
-
-def _with_holes(runs: pa.Table, bad: pa.Table, *, torn: bool) -> pa.Table:
-    """A row that was left out is a hole in its run's log."""
-    if not len(bad) and not torn:
-        return runs
-    named = set(bad.column("run").to_pylist())
-    complete = [
-        row["complete"] and not torn and row["run"] not in named for row in runs.to_pylist()
-    ]
-    return runs.set_column(runs.schema.get_field_index("complete"), "complete", pa.array(complete))
+    tables = concluded(judged, runs, options.properties, options.demanded)
+    return [(name, one) for name, one in tables.items() if name != "violations" or options.listed]
 
 
 def _part(name: str, table: pa.Table) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from ordercast.trace.verdicts import (
     Summary,
     Tally,
     Verdict,
+    Witness,
 )
 
 __all__ = ["PLACES", "Findings", "place"]
@@ -77,10 +78,13 @@ class Findings:
     def judgement(self) -> Judgement:
         """Everything, run by run: for few runs."""
         promised = zip(self.runs["run"].to_pylist(), self.runs["promised"].to_pylist(), strict=True)
+        *columns, witness = (self.verdicts[name] for name in VERDICTS.names)
         return Judgement(
             runs=len(self.runs),
             events=self.events,
-            verdicts=msgspec.convert(list(self.rows()), tuple[Verdict, ...]),
+            verdicts=tuple(
+                map(Verdict, *(one.to_pylist() for one in columns), _witnesses(witness))
+            ),
             promises={run: tuple(names) for run, names in promised},
             skipped=tuple(sorted(set(self.places))),
         )
@@ -118,6 +122,17 @@ class Findings:
             tally["checked"] += row["checked_sum"]
             tally["violations"] += row["violations_sum"]
         return tuple(Tally(name, **found[name]) for name in PROPERTIES if name in found)
+
+
+def _witnesses(column: pa.ChunkedArray) -> Iterator[Witness | None]:
+    """in: `sentences.WITNESS`"""
+    for chunk in column.chunks:
+        process, messages, sentence = chunk.flatten()
+        lengths = pc.fill_null(messages.value_lengths(), 0)
+        each = iter(messages.flatten().to_pylist())
+        rows = zip(process.to_pylist(), lengths.to_pylist(), sentence.to_pylist(), strict=True)
+        for where, count, words in rows:
+            yield None if words is None else Witness(where, tuple(islice(each, count)), words)
 
 
 def place(flaw: Mapping[str, Any]) -> str:

@@ -5,9 +5,8 @@ Arrow in, Arrow out; the checks are in `kernels`, the words in `sentences`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,8 @@ from ordercast.pipeline.kernels.index import DELIVER, SEND
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE, judge_runs
 from ordercast.pipeline.rows import FLAWS
-from ordercast.pipeline.sentences import Seen, cycle_sentence, sentence
+from ordercast.pipeline.sentences import WITNESS, Names
+from ordercast.pipeline.witnesses import About, witnesses_of
 from ordercast.trace.parquet import arrow_schema
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -60,13 +60,7 @@ VERDICTS = pa.schema(
         "verdict": pa.string(),
         "checked": pa.int64(),
         "violations": pa.int64(),
-        "witness": pa.struct(
-            {
-                "process": pa.int32(),
-                "messages": pa.list_(pa.string()),
-                "sentence": pa.string(),
-            }
-        ),
+        "witness": WITNESS,
     }
 )
 VIOLATIONS = pa.schema(
@@ -94,8 +88,6 @@ SEEN = pa.schema(
 )
 """What was judged, run by run."""
 
-_LINKS = {f.SENT: "sent", f.DELIVERED: "delivered", f.INDIRECT: "indirect"}
-_PLACES = {f.FIRST: "first", f.SECOND: "second"}
 _CELLS_MOST = 1 << 32
 """Messages × members of one run that one task can hold in memory, at nine bytes each."""
 
@@ -168,16 +160,17 @@ def _judge(
         table = table.without(wrong != 0)
     _refuse_giants(table, size, names)
     asked = np.array([name in properties for name in PROPERTIES])
-    counts, witnesses, hits, cycles, exact = judge(
+    counts, noted, hits, ways, exact = judge(
         table.run_start, size, _bools(runs.column("quiesced")), complete,
         table.process, table.kind, table.origin, table.number,
         table.everyone, table.dest_start, table.dest, asked, PATIENCE,
     )  # fmt: skip
-    told = _witnesses(table, runs.column("names"), complete, counts, witnesses, cycles, exact)
     wanted = np.flatnonzero(asked)
-    in_order = [told.get((r, p)) for r in range(len(names)) for p in wanted.tolist()]
+    about = About(table, Names(runs.column("names")), complete, counts, exact)
     return Judged(
-        verdicts=_verdicts(runs.column("run"), counts[:, wanted], in_order, wanted),
+        verdicts=_verdicts(
+            runs.column("run"), counts[:, wanted], witnesses_of(about, noted, ways, wanted), wanted
+        ),
         violations=_violations(table, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
         flaws=flaws,
         seen=_seen_runs(table, runs, complete),
@@ -234,73 +227,7 @@ def _seen_runs(rows: Rows, runs: pa.Table, complete: Bools) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SEEN)
 
 
-def _witnesses(
-    rows: Rows,
-    names: pa.ChunkedArray,
-    complete: Bools,
-    counts: Ints,
-    witnesses: Ints,
-    cycles: Ints,
-    exact: Bools,
-) -> dict[tuple[int, int], dict[str, Any]]:
-    """For each run and property that has one, its witness."""
-    told: dict[tuple[int, int], dict[str, Any]] = {}
-
-    @cache
-    def names_of(r: int) -> list[str]:
-        return names[r].as_py() or []
-
-    for r, p in np.argwhere(witnesses[:, :, f.PROCESS] >= 0).tolist():
-        fields = witnesses[r, p].tolist()
-        seen = _seen(
-            rows, fields, p, names_of(r), counts[r, p].tolist(), complete=bool(complete[r])
-        )
-        words = sentence(PROPERTIES[p], seen)
-        if p == f.TOTAL_PAIRWISE and not exact[r]:
-            words += " (there are more such pairs than were counted)"
-        told[r, p] = {"process": seen.process, "messages": seen.messages, "sentence": words}
-    for (r, p), steps in _by_cycle(cycles):
-        messages = [f"{rows.origin[row]}:{rows.number[row]}" for row, _ in steps]
-        shown = [member for _, member in steps]
-        words = cycle_sentence(PROPERTIES[p], names_of(r), messages, shown)
-        told[r, p] = {"process": shown[0], "messages": messages, "sentence": words}
-    return told
-
-
-def _by_cycle(cycles: Ints) -> Iterator[tuple[tuple[int, int], list[tuple[int, int]]]]:
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for r, p, row, member in cycles.tolist():
-        found.setdefault((r, p), []).append((row, member))
-    yield from found.items()
-
-
-def _seen(
-    rows: Rows, fields: list[int], p: int, names: list[str], counts: list[int], *, complete: bool
-) -> Seen:
-    message, later = fields[f.MESSAGE], fields[f.LATER]
-    row, earlier = fields[f.ROW], fields[f.EARLIER]
-    other: int | None = fields[f.OTHER] if fields[f.OTHER] >= 0 else None
-    links = _PLACES if p == f.TOTAL_PAIRWISE else _LINKS
-    return Seen(
-        names=names,
-        unknown=counts[f.VIOLATIONS] == 0,
-        complete=complete,
-        process=fields[f.PROCESS],
-        origin=int(rows.origin[message]),
-        number=int(rows.number[message]),
-        position=int(rows.position[row]) if row >= 0 else None,
-        other=int(rows.origin[later]) if later >= 0 else other,
-        later=int(rows.number[later]) if later >= 0 else None,
-        link=links.get(fields[f.LINK]),
-        missing=fields[f.MISSING] == 1,
-        earlier=int(rows.position[earlier]) if earlier >= 0 else None,
-        by=other,
-    )
-
-
-def _verdicts(
-    runs: pa.ChunkedArray, counts: Ints, told: list[dict[str, Any] | None], wanted: Ints
-) -> pa.Table:
+def _verdicts(runs: pa.ChunkedArray, counts: Ints, witness: pa.Array, wanted: Ints) -> pa.Table:
     size = len(counts) * len(wanted)
     run = runs.take(pa.array(np.repeat(np.arange(len(counts)), len(wanted))))
     which = pa.array(np.tile(np.arange(len(wanted)), len(counts)))
@@ -314,7 +241,7 @@ def _verdicts(
         verdict,
         pa.array(flat[:, f.CHECKED]),
         pa.array(flat[:, f.VIOLATIONS]),
-        pa.array(told, VERDICTS.field("witness").type),
+        witness,
     ]
     return pa.Table.from_arrays(columns, schema=VERDICTS)
 

@@ -16,18 +16,13 @@ from pyspark.sql import functions as F
 
 from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
-from ordercast.pipeline.judging import RUNS, SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.rows import FLAWS
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
 
-__all__ = ["DESCRIBED", "TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
-
-_TOLD = [pa.field("promises", pa.list_(pa.string())), pa.field("manifest", pa.string())]
-
-DESCRIBED = pa.schema([*RUNS, *_TOLD])
-"""`RUNS`, and what each run promised (null: nothing that we know of) and its manifest's digest."""
+__all__ = ["TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
 
 TABLES = {
     "verdicts": VERDICTS.append(pa.field("promised", pa.bool_())),
@@ -48,6 +43,8 @@ TABLES = {
 """The columns of each; `docs/results.md` says what they mean."""
 
 _MEASURED = {"costs": costs, "throughput": throughput}
+_FEW = ("runs", "flaws")
+"""What is asked for more than once."""
 _OUTCOMES = pa.array(["holds", "violated", "unknown"])
 _BY_DEFAULT = promised(Manifest("", ()), PROPERTIES)
 
@@ -89,9 +86,18 @@ class Results:
 
     def collect(self, name: str) -> pa.Table:
         """The same, here: for what a person will read."""
-        tables = [unpack(row["payload"]) for row in self._payloads(name).collect()]
-        table = pa.concat_tables([TABLES[name].empty_table(), *tables])
-        return once(table) if name == "flaws" else table
+        return self._few[name] if name in _FEW else self._collect(name)[name]
+
+    @cached_property
+    def _few(self) -> dict[str, pa.Table]:
+        found = self._collect(*_FEW)
+        return found | {"flaws": once(found["flaws"])}
+
+    def _collect(self, *names: str) -> dict[str, pa.Table]:
+        found = {name: [TABLES[name].empty_table()] for name in names}
+        for row in self._parts.where(F.col("part").isin(*names)).collect():
+            found[row["part"]].append(unpack(row["payload"]))
+        return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
     def stream(self, name: str) -> Iterator[pa.Table]:
         """The same, one task's share after the other: for what is only passing through."""

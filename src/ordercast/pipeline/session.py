@@ -2,9 +2,6 @@
 
 Spark's own words (the JVM's, log4j's, its Python workers') go to a file in a scratch directory
 that is removed at the end; what a person must know of them becomes one `SetupError` sentence.
-
-On a cluster, Spark by itself would wait for ever for a master or for executors that do not come.
-Here both waits end.
 """
 
 from __future__ import annotations
@@ -13,18 +10,16 @@ import atexit
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ordercast.errors import SetupError, TraceError, UsageError
+from ordercast.errors import SetupError
+from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
 
 if TYPE_CHECKING:
@@ -38,7 +33,6 @@ _GET_JAVA = (
     f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install default-jre-headless) "
     "or set JAVA_HOME"
 )
-_FIND_MASTER = "is it up, and is this its own port (by default 7077), not that of its web page?"
 _EMPTY_WORDS = (
     "A fatal exception has occurred",
     "Could not create the Java Virtual Machine",
@@ -46,15 +40,7 @@ _EMPTY_WORDS = (
     "\tat ",
 )
 _MIB = 1 << 20
-
-WAIT = "spark.ordercast.wait"
-"""The setting for how long, in seconds, a cluster may leave us without any executor."""
-_WAIT_S = "60"
-_CONNECT_S = 10
-# Executors of one job come within moments of each other.
-_SETTLED_S = 0.5
-_GIVEN_UP = "cancellation of all jobs"
-"""What Spark says of a job that `_watch` has ended."""
+_LOG = "log.txt"
 
 
 def require_pyspark() -> None:
@@ -101,7 +87,7 @@ def session(
     borrowed = SparkSession.getActiveSession() is not None
     spark = open_session(master=master, config=config, verbose=verbose)
     try:
-        with _told(spark.sparkContext):
+        with told(spark.sparkContext, _scratch[-1] / _LOG if _scratch else None):
             yield spark
     finally:
         if not borrowed:
@@ -115,14 +101,14 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
 
     _require_java()
     master = master or config.get("spark.master") or "local[*]"
-    here = "127.0.0.1" if is_local(master) else _address_towards(master)
-    _wait_s(config)  # refused now, if it must be
+    here = "127.0.0.1" if is_local(master) else address_towards(master)
+    wait_s(config)  # refused now, if it must be
     scratch = Path(tempfile.mkdtemp(prefix="ordercast-spark-"))
     settings = _defaults(here, scratch, verbose=verbose) | config | {"spark.master": master}
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     started: SparkContext | SparkSession | None = None
     try:
-        with _environment(local=is_local(master)), (scratch / "log.txt").open("ab") as log:
+        with _environment(local=is_local(master)), (scratch / _LOG).open("ab") as log:
             gateway = _launch(conf, None if verbose else log)
             atexit.register(_close_jvm)
             _scratch.append(scratch)
@@ -130,13 +116,13 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
             started = spark = SparkSession(context)
             if not is_local(master):
                 ship_package(context, scratch)
-                _await_executors(context)
+                await_executors(context)
             if (partitions := "spark.sql.shuffle.partitions") not in settings:
                 # Few enough that a small trace is not all scheduling; adaptive execution merges.
                 spark.conf.set(partitions, max(4, 2 * context.defaultParallelism))
             return spark
     except Exception as error:
-        reason = _reason(error, scratch / "log.txt")
+        reason = _reason(error, scratch / _LOG)
         _scratch.append(scratch)
         if started is not None:
             started.stop()
@@ -164,107 +150,6 @@ def _defaults(here: str | None, scratch: Path, *, verbose: bool) -> dict[str, st
     if here is None:
         return settings
     return settings | {"spark.driver.bindAddress": here, "spark.driver.host": here}
-
-
-def _address_towards(master: str) -> str | None:
-    """This machine's address as the master sees it, which is how executors will find us; None where
-    another manager than Spark's own is asked for, and Spark knows best."""
-    failures = []
-    for host, port in re.findall(r"(?:^spark://|,)(\[[^]]+\]|[^,:]+):(\d+)", master):
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S) as link:
-                address: str = link.getsockname()[0]
-                return f"[{address}]" if ":" in address else address
-        except (OSError, OverflowError) as error:
-            failures.append(f"{host}:{port} ({str(error).partition('] ')[2] or error})")
-    if not failures:
-        return None
-    raise SetupError(f"no Spark master answers at {' or '.join(failures)}: {_FIND_MASTER}")
-
-
-def _await_executors(context: SparkContext) -> None:
-    """Until the first executor has come, and as many others as come with it: work is cut by how
-    many there are."""
-    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-        return  # they come once there is work
-    begun = changed = time.monotonic()
-    known = 0
-    while not known or time.monotonic() - changed < _SETTLED_S:
-        if not known and time.monotonic() - begun > _wait_s(context.getConf()):
-            raise SetupError(_alone(context))
-        time.sleep(0.05)
-        if (count := _executors(context)) != known:
-            known, changed = count, time.monotonic()
-
-
-@contextmanager
-def _told(context: SparkContext) -> Iterator[None]:
-    """Within it, what goes wrong on a worker is told in one sentence, and a job that no worker is
-    left for ends."""
-    over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(context, over), daemon=True)
-    if not is_local(str(context.master)):
-        watch.start()
-    try:
-        yield
-    except TraceError:
-        raise
-    except Exception as error:
-        words = str(error)
-        if _GIVEN_UP in words and not _executors(context):
-            raise SetupError(_alone(context)) from None
-        if (sentence := plainly(words, _worker(words))) is not None:
-            raise SetupError(sentence) from None
-        if hasattr(error, "java_exception") or hasattr(error, "_origin"):
-            error.add_note(words)  # which the JVM cannot be asked for once it is gone
-        raise
-    finally:
-        over.set()
-        if watch.is_alive():
-            watch.join()
-
-
-def _watch(context: SparkContext, over: threading.Event) -> None:
-    seen = time.monotonic()
-    with suppress(Exception):  # Spark has gone: whoever waits for a job hears of it
-        while not over.wait(1):
-            if _executors(context) or not context.statusTracker().getActiveJobsIds():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > _wait_s(context.getConf()):
-                context.cancelAllJobs()
-
-
-def _executors(context: SparkContext) -> int:
-    members: int = context._jsc.sc().getExecutorMemoryStatus().size()
-    return members - 1  # the driver
-
-
-def _wait_s(settings: Mapping[str, str] | SparkConf) -> float:
-    wanted = settings.get(WAIT, _WAIT_S)
-    try:
-        return float(wanted)
-    except ValueError:
-        raise UsageError(f"{WAIT}={wanted!r} is not a number of seconds") from None
-
-
-def _alone(context: SparkContext) -> str:
-    conf = context.getConf()
-    memory, here = conf.get("spark.executor.memory", "1g"), conf.get("spark.driver.host")
-    return (
-        f"{context.master} has had no executor for us for {_wait_s(conf):g} s: does its web "
-        f"page show workers with a core and {memory} of memory to spare, and can they reach this "
-        f"machine at {here}? ({WAIT} says how long to wait)"
-    )
-
-
-def _worker(words: str) -> str:
-    """Who a failed task ran on: as its words say, or else the last one that Spark's log names."""
-    logs = [scratch / "log.txt" for scratch in _scratch[-1:]]
-    for text in (words, *(log.read_text(errors="replace") for log in logs if log.exists())):
-        if found := re.findall(r"\(TID \d+\) \((\S+) executor (\w+)\)", text):
-            host, executor = found[-1]
-            return "this machine" if executor == "driver" else f"worker {host}"
-    return "a worker"
 
 
 def _heap_mib() -> int:

@@ -6,24 +6,25 @@ files' own statistics. Rows of many runs all mixed up cannot be cut so: they mus
 
 from __future__ import annotations
 
-import hashlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.described import describe
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests
-from ordercast.trace.manifest import Manifest
 
-__all__ = ["Group", "Item", "Source", "digest", "huge_runs", "inspect", "items"]
+__all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
 
 _LINE_BYTES = 120
 """About what an event takes as a JSON line: only to guess how many there are."""
@@ -49,7 +50,8 @@ class Source:
     path: Path
     lines: tuple[Piece, ...]
     groups: tuple[Group, ...]
-    manifests: Mapping[str, Manifest]
+    described: pa.Table
+    """What the manifests say: `DESCRIBED`, by run."""
     size: int
     """Bytes of events on disk."""
     unreadable: tuple[tuple[str, str], ...] = ()
@@ -86,20 +88,19 @@ class Source:
             for before, after in pairwise(spans)
         )
 
-    def only(self, runs: Iterable[str]) -> Source:
-        """The same events, with these manifests and no others."""
-        return replace(self, manifests={run: self.manifests[run] for run in runs})
+    def only(self, those: pa.Array) -> Source:
+        """The same events, with those of the manifests for which it says true."""
+        return replace(self, described=self.described.filter(those))
 
     def split(self, run: str) -> tuple[Source, Source]:
         """Everything but one run, whose row groups hold nothing else; and that run."""
-        mine = {name: one for name, one in self.manifests.items() if name == run}
-        rest = {name: one for name, one in self.manifests.items() if name != run}
+        mine = pc.equal(self.described["run"], run)
         groups = [
             tuple(g for g in self.groups if (g.runs == (run, run)) == is_it) for is_it in (0, 1)
         ]
         return (
-            replace(self, groups=groups[0], manifests=rest),
-            replace(self, groups=groups[1], manifests=mine, lines=(), unreadable=()),
+            replace(self.only(pc.invert(mine)), groups=groups[0]),
+            replace(self.only(mine), groups=groups[1], lines=(), unreadable=()),
         )
 
     def at(self, tokens: Mapping[Path, str]) -> Source:
@@ -120,9 +121,10 @@ class Item:
     """Work for one task: the runs whose names are from `low` to before `high`."""
 
     pieces: tuple[Piece, ...]
+    described: pa.Table
+    """What is known of these runs: `DESCRIBED`."""
     low: str = ""
     high: str | None = None
-    runs: tuple[Manifest, ...] = field(default=())
 
     @property
     def rows(self) -> int:
@@ -154,15 +156,10 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
         path=path,
         lines=tuple(lines),
         groups=tuple(groups),
-        manifests={manifest.run: manifest for manifest in read_manifests(path)},
+        described=describe(read_manifests(path)),
         size=size,
         unreadable=tuple(unreadable),
     )
-
-
-def digest(manifest: Manifest) -> str:
-    """A few letters that change if anything in the manifest does."""
-    return hashlib.blake2b(manifest.to_json(), digest_size=8).hexdigest()
 
 
 def _groups(file: Path) -> Iterable[Group]:
@@ -192,24 +189,25 @@ def _bounds(group: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def items(source: Source, rows_each: int) -> list[Item] | None:
-    """The trace cut between runs into items of about that many rows, each with its manifests;
-    None if that is not to be had, or would mean reading too much too often."""
+    """The trace cut between runs into items of about that many rows; None if that is not to be
+    had, or would mean reading too much too often."""
     pieces = (*source.lines, *(group.piece for group in source.groups))
-    manifests = tuple(source.manifests[name] for name in sorted(source.manifests))
     if source.rows <= rows_each:
-        return [Item(pieces, runs=manifests)]
+        return [Item(pieces, source.described)]
     if source.lines or not all(group.runs for group in source.groups):
         return None
     cuts = _cuts(source, rows_each)
+    names = source.described["run"].to_pylist()
+    edges = [*(bisect_left(names, cut) for cut in cuts), len(names)]
     found = []
-    for low, high in zip(cuts, [*cuts[1:], None], strict=True):
+    for i, (low, high) in enumerate(zip(cuts, [*cuts[1:], None], strict=True)):
         mine = tuple(
             group.piece
             for group in source.groups
             if group.bounds["run"][1] >= low and (high is None or group.bounds["run"][0] < high)
         )
-        described = tuple(m for m in manifests if m.run >= low and (high is None or m.run < high))
-        found.append(Item(mine, low, high, described))
+        described = source.described.slice(edges[i], edges[i + 1] - edges[i])
+        found.append(Item(mine, described, low, high))
     if sum(item.rows for item in found) > _WASTE_MOST * source.rows:
         return None
     return found

@@ -29,7 +29,7 @@ from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.engine import Options
 from ordercast.pipeline.findings import Findings
 from ordercast.pipeline.results import TABLES, Results, spark_schema
-from ordercast.pipeline.source import Source, digest, inspect
+from ordercast.pipeline.source import Source, inspect
 from ordercast.trace.directory import event_files
 
 __all__ = ["Directory", "Part", "Stored", "open_directory", "read_record"]
@@ -135,21 +135,19 @@ class Directory:
         source = inspect(trace, skip=self._terms.skip, without=before)
         return source.only(self._new_runs(source))
 
-    def _new_runs(self, source: Source) -> list[str]:
-        """The runs whose manifests were not there before. Those that were must be as they were."""
+    def _new_runs(self, source: Source) -> pa.Array:
+        """Which manifests were not there before. Those that were must be as they were."""
         known = self._table("runs", ["run", "manifest"])
-        names = pa.array(source.manifests, pa.string())
+        names = source.described["run"]
         place = pc.index_in(names, known["run"].combine_chunks())
-        digests = pa.array(map(digest, source.manifests.values()), pa.string())
-        same = pc.equal(known["manifest"].take(place), digests)
+        same = pc.equal(known["manifest"].take(place), source.described["manifest"])
         changed = pc.and_(place.is_valid(), pc.invert(pc.fill_null(same, False)))
         for run in names.filter(changed).to_pylist()[:1]:
             raise TraceError(
                 f"{source.path}: the manifest of run {run!r} has changed since it was judged: "
                 f"{_ANEW}"
             )
-        fresh: list[str] = names.filter(place.is_null()).to_pylist()
-        return fresh
+        return place.is_null()
 
     def add(self, results: Results, *, torn: bool) -> None:
         """The results on what was `unjudged`, as one part more."""

@@ -143,91 +143,71 @@ def strangers(count: int, origin: Ints, number: Ints) -> tuple[Ints, Ints]:
 
 
 @kernel
-def messages(
-    kind: Ints, origin: Ints, number: Ints, ids: Ints, sent: Ints, base: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """For each row its message's index (or NONE); and all messages' origins and numbers."""
-    total = len(sent)
-    sorted_numbers = np.empty(total, np.int64)
-    by_number = np.empty(total, np.int64)
-    dense = np.ones(len(ids), np.bool_)
-    for p in range(len(ids)):
+def _numbered(origin: Ints, number: Ints, sent: Ints, base: Ints) -> tuple[Ints, Ints, Bools]:
+    """What each member sent, by number: the numbers, and whose they are as messages; and for each
+    member whether they follow one upon the other."""
+    numbers = np.empty(len(sent), np.int64)
+    by_number = np.empty(len(sent), np.int64)
+    dense = np.ones(len(base) - 1, np.bool_)
+    for p in range(len(dense)):
         first, last = base[p], base[p + 1]
         rising = True
         for m in range(first, last):
             value = number[sent[m]]
-            sorted_numbers[m] = value
+            numbers[m] = value
             by_number[m] = m
-            if m > first and value <= sorted_numbers[m - 1]:
+            if m > first and value <= numbers[m - 1]:
                 rising = False
             if value != number[sent[first]] + (m - first):
                 dense[p] = False
         if not rising:
             rows = by_name(origin, number, sent[first:last].astype(np.int64))
             for i in range(last - first):
-                sorted_numbers[first + i] = number[rows[i]]
-                low, high = first, last
-                while sent[low] != rows[i]:  # sends are in the order of their rows
-                    middle = (low + high) // 2
-                    if sent[middle] <= rows[i]:
-                        low = middle
-                    else:
-                        high = middle
-                by_number[first + i] = low
+                numbers[first + i] = number[rows[i]]
+                # Sends are in the order of their rows.
+                by_number[first + i] = first + np.searchsorted(sent[first:last], rows[i])
+    return numbers, by_number, dense
+
+
+@kernel
+def _among(numbers: Ints, value: int, first: int, last: int, dense: bool) -> int:
+    """Where in sorted numbers, from first to last, a value is; or -1."""
+    if dense:
+        offset = value - numbers[first] if first < last else -1
+        return first + offset if 0 <= offset < last - first else -1
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and numbers[low] == value else -1
+
+
+@kernel
+def messages(
+    kind: Ints, origin: Ints, number: Ints, ids: Ints, sent: Ints, base: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """For each row its message's index (or NONE); and all messages' origins and numbers."""
+    numbers, by_number, dense = _numbered(origin, number, sent, base)
     found = np.full(len(kind), NONE, np.int32)
-    lost_origin = np.empty(0, np.int32)
-    lost_number = np.empty(0, np.int64)
-    lost = 0
-    for m in range(total):
+    for m in range(len(sent)):
         found[sent[m]] = m
+    lost = 0
     for row in range(len(kind)):
         if kind[row] != DELIVER:
             continue
         p = place(ids, origin[row])
-        value = number[row]
-        index = np.int64(-1)
-        if p >= 0 and base[p] < base[p + 1]:
-            first, last = base[p], base[p + 1]
-            if dense[p]:
-                offset = value - sorted_numbers[first]
-                if 0 <= offset < last - first:
-                    index = first + offset
-            else:
-                low, high = first, last
-                while low < high:
-                    middle = (low + high) // 2
-                    if sorted_numbers[middle] < value:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low < last and sorted_numbers[low] == value:
-                    index = by_number[low]
-        if index >= 0:
-            found[row] = index
+        at = -1
+        if p >= 0:
+            at = _among(numbers, number[row], base[p], base[p + 1], dense[p])
+        if at >= 0:
+            found[row] = by_number[at]
         else:
-            if lost == len(lost_origin):
-                wider_origin = np.empty(2 * lost + 8, np.int32)
-                wider_number = np.empty(2 * lost + 8, np.int64)
-                wider_origin[:lost] = lost_origin
-                wider_number[:lost] = lost_number
-                lost_origin, lost_number = wider_origin, wider_number
-            lost_origin[lost] = origin[row]
-            lost_number[lost] = value
             lost += 1
-    u_origin, u_number = strangers(lost, lost_origin, lost_number)
-    if lost > 0:
-        for row in range(len(kind)):
-            if kind[row] == DELIVER and found[row] == NONE:
-                low, high = 0, len(u_origin)
-                while low < high:
-                    middle = (low + high) // 2
-                    if u_origin[middle] < origin[row] or (
-                        u_origin[middle] == origin[row] and u_number[middle] < number[row]
-                    ):
-                        low = middle + 1
-                    else:
-                        high = middle
-                found[row] = total + low
+    u_origin, u_number = _lost(kind, origin, number, lost, found, len(sent))
+    total = len(sent)
     all_origins = np.empty(total + len(u_origin), np.int32)
     all_numbers = np.empty(total + len(u_origin), np.int64)
     for m in range(total):
@@ -236,6 +216,35 @@ def messages(
     all_origins[total:] = u_origin
     all_numbers[total:] = u_number
     return found, all_origins, all_numbers
+
+
+@kernel
+def _lost(
+    kind: Ints, origin: Ints, number: Ints, count: int, found: Ints, total: int
+) -> tuple[Ints, Ints]:
+    """Gives the messages that somebody delivered and nobody sent, in `count` rows, their indices
+    from `total` on; returns their origins and numbers."""
+    rows = np.empty(count, np.int64)
+    lost_origin = np.empty(count, np.int32)
+    lost_number = np.empty(count, np.int64)
+    i = 0
+    for row in range(len(kind) if count > 0 else 0):
+        if kind[row] == DELIVER and found[row] == NONE:
+            rows[i], lost_origin[i], lost_number[i] = row, origin[row], number[row]
+            i += 1
+    u_origin, u_number = strangers(count, lost_origin, lost_number)
+    for i in range(count):
+        low, high = 0, len(u_origin)
+        while low < high:
+            middle = (low + high) // 2
+            if u_origin[middle] < lost_origin[i] or (
+                u_origin[middle] == lost_origin[i] and u_number[middle] < lost_number[i]
+            ):
+                low = middle + 1
+            else:
+                high = middle
+        found[rows[i]] = total + low
+    return u_origin, u_number
 
 
 @kernel

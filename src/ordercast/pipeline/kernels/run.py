@@ -18,12 +18,15 @@ from ordercast.pipeline.kernels.findings import (
     AT,
     CAUSAL,
     CHECKED,
+    EARLIER,
     FIFO,
     LATER,
     MESSAGE,
     NO_CREATION,
     NO_DUPLICATION,
+    OTHER,
     PROCESS,
+    ROW,
     SYNCHRONOUS,
     TOTAL_ACYCLIC,
     TOTAL_GAP_FREE,
@@ -116,10 +119,7 @@ def judge_runs(
             witnesses[r],
             exact[r : r + 1],
         )
-        while many_hits + number_of_hits > len(hits):
-            wider = np.empty((2 * len(hits), 5), np.int64)
-            wider[:many_hits] = hits[:many_hits]
-            hits = wider
+        hits = _with_room(hits, many_hits, number_of_hits)
         for i in range(number_of_hits):
             hits[many_hits, 0] = r
             hits[many_hits, 1:] = found[i]
@@ -127,27 +127,42 @@ def judge_runs(
             if found[i, 2] >= 0:
                 hits[many_hits, 3] = low + found[i, 2]
             many_hits += 1
-        while many_cycles + len(way) > len(cycles):
-            wider = np.empty((2 * len(cycles), 4), np.int64)
-            wider[:many_cycles] = cycles[:many_cycles]
-            cycles = wider
+        cycles = _with_room(cycles, many_cycles, len(way))
         for i in range(len(way)):
             cycles[many_cycles, 0] = r
             cycles[many_cycles, 1] = way[i, 0]
             cycles[many_cycles, 2] = low + about[way[i, 1]]
             cycles[many_cycles, 3] = way[i, 2]
             many_cycles += 1
-        for name in range(11):
-            seen = witnesses[r, name]
-            if seen[PROCESS] < 0:
-                continue
-            for field in (MESSAGE, LATER):
-                if seen[field] >= 0:
-                    seen[field] = low + about[seen[field]]
-            for field in (1, 7):  # ROW, EARLIER
-                if seen[field] >= 0:
-                    seen[field] += low
+        _by_rows(witnesses[r], low, about)
     return counts, witnesses, hits[:many_hits], cycles[:many_cycles], exact
+
+
+@kernel
+def _with_room(table: Ints, many: int, more: int) -> Ints:
+    """The first `many` lines of a table that has room for some more."""
+    size = len(table)
+    while size < many + more:
+        size *= 2
+    if size == len(table):
+        return table
+    wider = np.empty((size, table.shape[1]), np.int64)
+    wider[:many] = table[:many]
+    return wider
+
+
+@kernel
+def _by_rows(witness: Ints, low: int, about: Ints) -> None:
+    """Messages become rows that tell of them, and rows are counted over all runs."""
+    for name in range(11):
+        if witness[name, PROCESS] < 0:
+            continue
+        for field in (MESSAGE, LATER):
+            if witness[name, field] >= 0:
+                witness[name, field] = low + about[witness[name, field]]
+        for field in (ROW, EARLIER):
+            if witness[name, field] >= 0:
+                witness[name, field] += low
 
 
 @kernel
@@ -180,6 +195,52 @@ def judge_run(
     first = np.full((total, len(ids)), NEVER, np.int32)
     addresses(ids, sent, everyone, dest_start, dest, marks)
     delivered, repeated = first_deliveries(kind, message, starts, first, marks)
+    hits, many = _judge_deliveries(
+        kind, message, origins, numbers, ids, starts, base, first, marks, delivered, repeated,
+        known, size, quiesced, complete, wanted, counts, witness,
+    )  # fmt: skip
+    hits, many = _judge_orders(
+        kind, message, origins, numbers, ids, starts, sent, base, first, marks,
+        complete, wanted, patience, counts, witness, exact, hits, many,
+    )  # fmt: skip
+    ways = _judge_cycles(
+        kind, message, origins, numbers, ids, starts, first, wanted, patience, counts
+    )
+    for name in range(11):
+        for field in (PROCESS, OTHER):  # from here on by their own numbers
+            if witness[name, field] >= 0:
+                witness[name, field] = ids[witness[name, field]]
+    for i in range(many):
+        hits[i, 1] = ids[hits[i, 1]]
+    about = np.empty(total, np.int64)
+    for row in range(len(kind)):
+        if message[row] >= 0:
+            about[message[row]] = row
+    return hits, many, about, ways
+
+
+@kernel
+def _judge_deliveries(
+    kind: Ints,
+    message: Ints,
+    origins: Ints,
+    numbers: Ints,
+    ids: Ints,
+    starts: Ints,
+    base: Ints,
+    first: Ints,
+    marks: Ints,
+    delivered: int,
+    repeated: int,
+    known: int,
+    size: int,
+    quiesced: bool,
+    complete: bool,
+    wanted: Bools,
+    counts: Ints,
+    witness: Ints,
+) -> tuple[Ints, int]:
+    """Duplication, creation, and who owes a delivery. Returns the hits and how many they are."""
     hits = np.empty((0, 4), np.int64)
     many = 0
     if wanted[NO_DUPLICATION]:
@@ -196,6 +257,32 @@ def judge_run(
             origins, numbers, ids, base, first, marks, correct(kind, starts),
             quiesced and complete, counts, witness, hits, many,
         )  # fmt: skip
+    return hits, many
+
+
+@kernel
+def _judge_orders(
+    kind: Ints,
+    message: Ints,
+    origins: Ints,
+    numbers: Ints,
+    ids: Ints,
+    starts: Ints,
+    sent: Ints,
+    base: Ints,
+    first: Ints,
+    marks: Ints,
+    complete: bool,
+    wanted: Bools,
+    patience: int,
+    counts: Ints,
+    witness: Ints,
+    exact: Bools,
+    hits: Ints,
+    many: int,
+) -> tuple[Ints, int]:
+    """FIFO, causal and total order, but for cycles. Returns the hits and how many they are."""
+    known = len(sent)
     omitted = mark_fifo(base, first, marks, complete)
     if wanted[CAUSAL]:
         mark_causal(
@@ -206,7 +293,7 @@ def judge_run(
                 kind, message, starts, sent, first, marks, True,
                 CAUSAL_DOUBT, CAUSAL_BROKEN | CAUSAL_DOUBT,
             )  # fmt: skip
-    crossed = np.zeros(total, np.bool_)
+    crossed = np.zeros(len(origins), np.bool_)
     many_crossed = 0
     if wanted[TOTAL_PAIRWISE] or wanted[TOTAL_GAP_FREE]:
         many_crossed = mark_total(kind, message, starts, first, marks, known, complete, crossed)
@@ -228,6 +315,23 @@ def judge_run(
             pairs, exact[0] = crossings(kind, message, starts, first, crossed, patience)
             counts[TOTAL_PAIRWISE, VIOLATIONS] = pairs
             pair_witness(origins, numbers, first, crossed, witness)
+    return hits, many
+
+
+@kernel
+def _judge_cycles(
+    kind: Ints,
+    message: Ints,
+    origins: Ints,
+    numbers: Ints,
+    ids: Ints,
+    starts: Ints,
+    first: Ints,
+    wanted: Bools,
+    patience: int,
+    counts: Ints,
+) -> Ints:
+    """What no one order fits. Returns the cycles, see `judge_run`."""
     ways = np.empty((2 * max(len(ids), 2), 3), np.int64)
     steps = 0
     for name in (TOTAL_ACYCLIC, SYNCHRONOUS):
@@ -237,7 +341,7 @@ def judge_run(
             kind, message, starts, first, name == SYNCHRONOUS
         )
         counts[name, CHECKED] = edges(begin)
-        tangled = np.zeros(total, np.bool_)
+        tangled = np.zeros(len(origins), np.bool_)
         many_tangled = entangled(entries, begin, earliest, latest, tangled)
         found, knot = knots(entries, begin, earliest, latest, many_tangled)
         if found == 0:
@@ -252,14 +356,4 @@ def judge_run(
             ways[steps, 1] = cycle[k]
             ways[steps, 2] = ids[is_before(earliest, latest, cycle[k], n)]
             steps += 1
-    for name in range(11):
-        for field in (0, 4):  # PROCESS, OTHER: from here on by their own numbers
-            if witness[name, field] >= 0:
-                witness[name, field] = ids[witness[name, field]]
-    for i in range(many):
-        hits[i, 1] = ids[hits[i, 1]]
-    about = np.empty(total, np.int64)
-    for row in range(len(kind)):
-        if message[row] >= 0:
-            about[message[row]] = row
-    return hits, many, about, ways[:steps]
+    return ways[:steps]

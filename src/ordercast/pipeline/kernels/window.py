@@ -9,6 +9,7 @@ together, origin by origin, they are numbered from 0 (`start`, `floor`).
     rank[m, p]  when p delivered m: the how-manieth of its deliveries, not counting those that are
                 of earlier windows; BEFORE or AFTER, if it lies outside its stretch; or NEVER
     chain[m, p] the same among all that p sent or delivered
+    sends[m]    where in the chain of its origin m was sent
 
 An own message can be compared with any other, and whatever is wrong between two messages is seen
 in the window of either.
@@ -29,11 +30,15 @@ __all__ = [
     "OWN",
     "check_causal",
     "crossings",
+    "end_row",
     "entangled",
     "enter",
+    "first_row",
     "gaps",
     "had_before",
     "knots",
+    "lacking",
+    "outside",
     "partner",
 ]
 
@@ -43,41 +48,97 @@ EARLY, OWN, LATE = -1, 0, 1
 
 
 @kernel
+def first_row(kind: Ints, origin: Ints, number: Ints, low: Ints, counted: Ints) -> int:
+    """The first of a member's rows that has something of the window, or after it: a number above
+    `low`. `counted` is what it had delivered of each origin and, at last, sent; and then, what it
+    has, before that row."""
+    row = 0
+    while row < len(kind):
+        sent = kind[row] == SEND
+        if sent or kind[row] == DELIVER:
+            if number[row] > low[origin[row]]:
+                break
+            counted[len(low) if sent else origin[row]] += 1
+        row += 1
+    return row
+
+
+@kernel
+def end_row(kind: Ints, origin: Ints, number: Ints, high: Ints, counted: Ints) -> int:
+    """The row after the last one that has something of the window, or before it. `counted` is as
+    for `first_row`, but from the end back."""
+    row = len(kind)
+    while row > 0:
+        sent = kind[row - 1] == SEND
+        if sent or kind[row - 1] == DELIVER:
+            if number[row - 1] <= high[origin[row - 1]]:
+                break
+            counted[len(high) if sent else origin[row - 1]] -= 1
+        row -= 1
+    return row
+
+
+@kernel
+def outside(
+    me: int,
+    counted: Ints,
+    last: Ints,
+    start: Ints,
+    floor: Ints,
+    rank: Ints,
+    chain: Ints,
+    sends: Ints,
+) -> None:
+    """Enters what can be said of every message before a member's rows are looked at. `counted`: see
+    `enter`; `last` is what it will have delivered in the end."""
+    for o in range(len(floor)):
+        for m in range(start[o], start[o + 1]):
+            n = floor[o] + (m - start[o]) + 1
+            where = NEVER
+            if n <= counted[o]:
+                where = BEFORE
+            elif n <= last[o]:
+                where = AFTER
+            rank[m, me] = where
+            chain[m, me] = where
+    for m in range(start[me], start[me + 1]):
+        sends[m] = BEFORE if floor[me] + (m - start[me]) + 1 <= counted[len(floor)] else AFTER
+        if chain[m, me] == NEVER:
+            chain[m, me] = sends[m]
+
+
+@kernel
 def enter(
     me: int,
     kind: Ints,
     origin: Ints,
     number: Ints,
-    delivered: Ints,
-    sent: int,
-    last: Ints,
+    counted: Ints,
     start: Ints,
     floor: Ints,
     base: int,
     chain_base: int,
     turn: Ints,
     rank: Ints,
-    first: Ints,
     chain: Ints,
+    sends: Ints,
     needs: Ints,
-) -> Ints:
-    """Enters one member's stretch into the tables; returns what it did there, as messages: those
-    that it delivered as they are, those that it sent as -1 - m.
+    done: Ints,
+) -> int:
+    """Enters some of a member's rows, one piece after the other, into the tables; and into `done`
+    what it did there, as messages: those that it delivered as they are, those that it sent as
+    -1 - m. Returns how many they are.
 
-    `delivered` and `sent` count what it had done before its stretch, `last` what it will have
-    delivered in the end. `first` is `chain`, but has the send of the member's own messages;
+    `counted` is what it had delivered of each origin and, at last, sent; and then, what it has.
     `needs` gets, for each own message that it sent, what it had delivered by then. The other tables
     may be empty: then they are left alone.
     """
     with_ranks = len(rank) > 0
-    if with_ranks:
-        _outside(me, delivered, sent, last, start, floor, rank, first, chain)
-    counted = delivered.copy()
+    members = len(floor)
     before = 0
-    for o in range(len(delivered)):
-        before += delivered[o]
-    links = before + sent
-    done = np.empty(len(kind), np.int32)
+    for o in range(members):
+        before += counted[o]
+    links = before + counted[members]
     many = 0
     for row in range(len(kind)):
         if kind[row] == DELIVER:
@@ -86,8 +147,6 @@ def enter(
             if with_ranks:
                 rank[m, me] = before - base
                 chain[m, me] = links - chain_base
-                if o != me:
-                    first[m, me] = links - chain_base
             counted[o] = n
             before += 1
             links += 1
@@ -96,53 +155,28 @@ def enter(
         elif kind[row] == SEND:
             m = start[me] + number[row] - floor[me] - 1
             if with_ranks:
-                first[m, me] = links - chain_base
+                sends[m] = links - chain_base
                 if chain[m, me] == AFTER and rank[m, me] == NEVER:
                     chain[m, me] = links - chain_base
             if turn[m] == OWN:
-                for o in range(len(counted)):
+                for o in range(members):
                     needs[m, o] = counted[o]
+            counted[members] += 1
             links += 1
             done[many] = -1 - m
             many += 1
-    return done[:many]
+    return many
 
 
-@kernel
-def _outside(
-    me: int,
-    delivered: Ints,
-    sent: int,
-    last: Ints,
-    start: Ints,
-    floor: Ints,
-    rank: Ints,
-    first: Ints,
-    chain: Ints,
-) -> None:
-    """What can be said of every message before the stretch is looked at."""
-    for o in range(len(floor)):
-        for m in range(start[o], start[o + 1]):
-            n = floor[o] + (m - start[o]) + 1
-            where = NEVER
-            if n <= delivered[o]:
-                where = BEFORE
-            elif n <= last[o]:
-                where = AFTER
-            rank[m, me] = where
-            chain[m, me] = where
-            first[m, me] = where
-    for m in range(start[me], start[me + 1]):
-        first[m, me] = BEFORE if floor[me] + (m - start[me]) + 1 <= sent else AFTER
-        if chain[m, me] == NEVER:
-            chain[m, me] = first[m, me]
+# From here on the loops over members have no branches, so that the compiler can take several
+# members in one step: these loops are most of what judging a huge run costs.
 
 
 @kernel
 def check_causal(done: Ints, delivered: Ints, origins: Ints, turn: Ints, needs: Ints) -> bool:
     """Had this member, at each delivery of an own message, all that was delivered before it was
     sent? As everyone delivers each origin's messages one after the other, counts tell."""
-    counted = delivered.copy()
+    counted = delivered.astype(needs.dtype)
     for i in range(len(done)):
         m = done[i]
         if m < 0:
@@ -150,8 +184,7 @@ def check_causal(done: Ints, delivered: Ints, origins: Ints, turn: Ints, needs: 
         if turn[m] == OWN:
             lacking = False
             for o in range(len(counted)):
-                if needs[m, o] > counted[o]:
-                    lacking = True
+                lacking |= needs[m, o] > counted[o]
             if lacking:
                 return False
         counted[origins[m]] += 1
@@ -159,20 +192,21 @@ def check_causal(done: Ints, delivered: Ints, origins: Ints, turn: Ints, needs: 
 
 
 @kernel
-def had_before(first: Ints, last: Ints, never: bool) -> Ints:
+def had_before(last: Ints, sends: Ints, origins: Ints, never: bool) -> Ints:
     """What each member had done before its stretch: the latest rank of that, for each other one.
-    With `never`, what somebody never delivers comes after everything else."""
-    members = first.shape[1]
-    latest = np.full((members, members), BEFORE, np.int64)
-    for m in range(first.shape[0]):
-        mixed = False
+    `last` is `rank`, and then `sends` is empty, or `chain`. With `never`, what somebody never
+    delivers comes after everything else."""
+    members = last.shape[1]
+    latest = np.full((members, members), BEFORE, np.int32)
+    for m in range(last.shape[0]):
+        sender = origins[m] if len(sends) > 0 and sends[m] == BEFORE else -1
+        mixed = sender >= 0 and last[m, sender] != BEFORE
         for p in range(members):
-            if first[m, p] != first[m, 0] or last[m, p] != first[m, p]:
-                mixed = True
+            mixed |= last[m, p] != last[m, 0]
         if not mixed:
             continue
         for p in range(members):
-            if first[m, p] == BEFORE:
+            if last[m, p] == BEFORE or p == sender:
                 for q in range(members):
                     if last[m, q] > latest[p, q] and (never or last[m, q] != NEVER):
                         latest[p, q] = last[m, q]
@@ -181,12 +215,19 @@ def had_before(first: Ints, last: Ints, never: bool) -> Ints:
 
 @kernel
 def gaps(
-    done: Ints, turn: Ints, had: Ints, delivered: Ints, rank: Ints, gap: Bools, crossed: Bools
+    done: Ints,
+    turn: Ints,
+    had: Ints,
+    delivered: Ints,
+    rank: Ints,
+    whole: bool,
+    gap: Bools,
+    crossed: Bools,
 ) -> None:
     """Along what one member delivered, marks in `gap` who delivered an own message without
     something that this one had by then, and in `crossed` the own messages that somebody delivered
     before something that this one had by then. `had` and `delivered`: see `had_before`, with and
-    without what somebody never delivers."""
+    without what somebody never delivers; if it is `whole`, there is no such thing."""
     members = rank.shape[1]
     latest = had.copy()
     real = delivered.copy()
@@ -194,46 +235,68 @@ def gaps(
         n = done[i]
         if n < 0:
             continue
+        at = rank[n]
         if turn[n] == OWN:
             behind = False
             for q in range(members):
-                if latest[q] > rank[n, q]:
-                    behind = True
+                behind |= latest[q] > at[q]
             if behind:
+                marked = gap[n]
                 for q in range(members):
-                    if latest[q] > rank[n, q]:
-                        gap[n, q] = True
-                    if real[q] > rank[n, q]:
-                        crossed[n] = True
+                    marked[q] |= latest[q] > at[q]
+                if not whole:
+                    behind = False
+                    for q in range(members):
+                        behind |= real[q] > at[q]
+                crossed[n] |= behind
         for q in range(members):
-            at = rank[n, q]
-            if at > latest[q]:
-                latest[q] = at
-            if at > real[q] and at != NEVER:
-                real[q] = at
+            latest[q] = max(latest[q], at[q])
+        if not whole:
+            for q in range(members):
+                if at[q] != NEVER:
+                    real[q] = max(real[q], at[q])
+
+
+@kernel
+def lacking(n: int, q: int, rank: Ints) -> tuple[int, int]:
+    """The first message by name that q lacked when it delivered n, and who had it by then."""
+    for m in range(rank.shape[0]):
+        if rank[m, q] > rank[n, q]:
+            for p in range(rank.shape[1]):
+                if rank[m, p] < rank[n, p] and rank[n, p] != NEVER:
+                    return m, p
+    return -1, -1
 
 
 @kernel
 def entangled(
-    me: int, done: Ints, turn: Ints, had: Ints, first: Ints, chain: Ints, marked: Bools
+    me: int,
+    done: Ints,
+    turn: Ints,
+    origins: Ints,
+    had: Ints,
+    chain: Ints,
+    sends: Ints,
+    marked: Bools,
 ) -> None:
     """Marks the own messages that come both before and after some other one."""
-    members = first.shape[1]
+    members = chain.shape[1]
     latest = had.copy()
     for i in range(len(done)):
         sending = done[i] < 0
         n = -1 - done[i] if sending else done[i]
+        at = chain[n]
         if turn[n] == OWN and not marked[n]:
+            behind = False
             for q in range(members):
-                limit = first[n, q]
-                if q == me and not sending and chain[n, q] == limit + 1:
-                    limit += 1  # delivered right after it was sent: nothing is in between
-                if latest[q] > limit:
-                    marked[n] = True
+                behind |= latest[q] > at[q]
+            o = origins[n]
+            limit = sends[n]
+            if o == me and not sending and at[o] == limit + 1:
+                limit += 1  # delivered right after it was sent: nothing is in between
+            marked[n] = behind or latest[o] > limit
         for q in range(members):
-            at = chain[n, q]
-            if at > latest[q] and at != NEVER:
-                latest[q] = at
+            latest[q] = max(latest[q], at[q] if at[q] != NEVER else latest[q])
 
 
 @kernel
@@ -304,25 +367,21 @@ def crossings(sequence: Ints, turn: Ints, rank: Ints, most: int) -> tuple[int, b
     for i in range(size):
         for p in range(members):
             at = rank[which[i], p]
-            rows[i, p] = at
-            highest[i, p] = BEFORE if at == NEVER else at
-            if i > 0:
-                highest[i, p] = max(highest[i, p], highest[i - 1, p])
+            rows[i, p] = BEFORE if at == NEVER else at
+            highest[i, p] = rows[i, p] if i == 0 else max(rows[i, p], highest[i - 1, p])
     pairs, looked = 0, 0
     for j in range(early, size):
+        mine = rank[which[j]]
         i = j - 1
         while i >= 0:
             near, cross = False, False
             for p in range(members):
-                if highest[i, p] > rows[j, p]:
-                    near = True
-                if rows[i, p] > rows[j, p] and rows[i, p] != NEVER:
-                    cross = True
+                near |= highest[i, p] > mine[p]
+                cross |= rows[i, p] > mine[p]
             if not near:
                 break
             looked += 1
-            if cross:
-                pairs += 1
+            pairs += cross
             i -= 1
         if looked > most:
             return pairs, False
@@ -330,17 +389,20 @@ def crossings(sequence: Ints, turn: Ints, rank: Ints, most: int) -> tuple[int, b
 
 
 @kernel
-def partner(m: int, first: Ints, last: Ints) -> int:
-    """The first message that comes both before and after m. They are in the order of names."""
-    for n in range(first.shape[0]):
+def partner(m: int, last: Ints, sends: Ints, origins: Ints) -> int:
+    """The first message that comes both before and after m. They are in the order of names.
+    `last` and `sends`: see `had_before`."""
+    for n in range(last.shape[0]):
         if n == m:
             continue
         forth, back = False, False
-        for p in range(first.shape[1]):
-            if last[n, p] != NEVER and first[m, p] < last[n, p]:
-                forth = True
-            if last[m, p] != NEVER and first[n, p] < last[m, p]:
-                back = True
+        for p in range(last.shape[1]):
+            m_first, n_first = last[m, p], last[n, p]
+            if len(sends) > 0:
+                m_first = sends[m] if origins[m] == p else m_first
+                n_first = sends[n] if origins[n] == p else n_first
+            forth |= last[n, p] != NEVER and m_first < last[n, p]
+            back |= last[m, p] != NEVER and n_first < last[m, p]
         if forth and back:
             return n
     return -1

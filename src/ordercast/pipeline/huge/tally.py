@@ -1,0 +1,158 @@
+"""A huge healthy run in counts, and how it is cut into windows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ordercast.pipeline.huge.segments import Segment, Unhealthy
+from ordercast.pipeline.kernels import scan as s
+from ordercast.pipeline.kernels.kernel import Bools, Ints
+from ordercast.trace.verdicts import PROPERTIES
+
+__all__ = ["RANKED", "TOTAL", "WINDOWED", "Stretch", "Tally", "Window", "windows"]
+
+CELLS = 6_000_000
+"""Messages × members in one window: what its task holds in memory is some 60 bytes for each, or
+half of that if only causal order is asked for."""
+TOTAL = ("total_pairwise", "total_acyclic", "total_gap_free")
+RANKED = (*TOTAL, "synchronous")
+WINDOWED = ("causal", *RANKED)
+"""The properties that take a second pass."""
+
+
+class _Log(NamedTuple):
+    """One process's segments in order, and what it had done before each (and in the end)."""
+
+    segments: list[Segment]
+    delivered: Ints
+    """(segments + 1) × origins"""
+    sent: Ints
+    chain: int
+    """How many points its chain of sends and deliveries has."""
+    down: bool
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A healthy run in counts."""
+
+    logs: list[_Log]
+    reference: int
+    """A process that has delivered everything."""
+
+    @property
+    def delivered(self) -> Ints:
+        """process × origin: how many it delivered in all."""
+        return np.array([log.delivered[-1] for log in self.logs])
+
+    @property
+    def sent(self) -> Ints:
+        return np.array([log.sent[-1] for log in self.logs])
+
+    @property
+    def up(self) -> Bools:
+        return np.array([not log.down for log in self.logs])
+
+    @classmethod
+    def of(cls, segments: Collection[Segment], members: int) -> Tally:
+        by_process = sorted(segments, key=lambda one: (one.process, one.first_position))
+        found = {p: list(mine) for p, mine in groupby(by_process, lambda one: one.process)}
+        logs = [_log(p, found.get(p, []), members) for p in range(members)]
+        sent = np.array([log.sent[-1] for log in logs])
+        for p, log in enumerate(logs):
+            if (log.delivered[-1] == sent).all():
+                return cls(logs, p)
+        raise Unhealthy
+
+
+def _log(me: int, segments: list[Segment], members: int) -> _Log:
+    delivered = np.zeros((len(segments) + 1, members), np.int64)
+    sent = np.zeros(len(segments) + 1, np.int64)
+    chain, tail, down, previous = 0, 0, False, -1
+    for i, one in enumerate(segments):
+        known = one.known
+        if one.first_position <= previous:
+            raise Unhealthy(unsorted=True)
+        previous = known[s.LAST_POSITION]
+        low, high = np.array(one.low), np.array(one.high)
+        if known[s.SENT] and known[s.SENT_FIRST] != sent[i] + 1:
+            raise Unhealthy
+        if ((high >= 0) & (low != delivered[i])).any():
+            raise Unhealthy
+        delivered[i + 1] = np.where(high >= 0, high, delivered[i])
+        sent[i + 1] = sent[i] + known[s.SENT]
+        points = known[s.SENT] + known[s.DELIVERED]
+        if points:
+            # A message that is delivered right after it was sent is one point of the chain.
+            chain += points - known[s.ADJACENT] - (known[s.HEAD] > 0 and known[s.HEAD] == tail)
+            tail = known[s.TAIL]
+        if known[s.DOWN] >= 0:
+            down = known[s.DOWN] == 1
+    return _Log(segments, delivered, sent, chain, down)
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """The part of a process's log that a window needs."""
+
+    segments: list[Segment]
+    delivered: list[int]
+    """What it had delivered before, of each origin …"""
+    sent: int
+    """… and sent."""
+    ends: list[int]
+    sent_ends: int
+
+
+class Window(msgspec.Struct, frozen=True):
+    low: list[int]
+    """What the reference had delivered before the window, of each origin …"""
+    high: list[int]
+    """… and after it."""
+    last: list[list[int]]
+    """What each process will have delivered in the end."""
+    reference: int
+    stretches: list[Stretch]
+
+
+def windows(tally: Tally, least: int, properties: Collection[str] = PROPERTIES) -> Iterator[Window]:
+    """Cuts the run along the reference's log; `least` is how many windows there should be."""
+    log = tally.logs[tally.reference]
+    members = len(tally.logs)
+    cells = CELLS if any(name in properties for name in RANKED) else 2 * CELLS
+    most = max(1, min(cells // members, int(tally.sent.sum()) // max(least, 1)))
+    cuts = [0]
+    for i in range(1, len(log.segments) + 1):
+        full = (log.delivered[i] - log.delivered[cuts[-1]]).sum() >= most
+        if full or i == len(log.segments):
+            cuts.append(i)
+    last = tally.delivered.tolist()
+    for begin, end in pairwise(cuts):
+        low, high = log.delivered[begin], log.delivered[end]
+        if (low == high).all():
+            continue
+        stretches = [_stretch(p, one, low, high) for p, one in enumerate(tally.logs)]
+        yield Window(low.tolist(), high.tolist(), last, tally.reference, stretches)
+
+
+def _stretch(me: int, log: _Log, low: Ints, high: Ints) -> Stretch:
+    """All segments from the first that has something of the window, or after it, to the last that
+    has something of it, or before it."""
+    from_here = (log.delivered[1:] > low).any(axis=1) | (log.sent[1:] > low[me])
+    upto_here = (log.delivered[:-1] < np.minimum(high, log.delivered[-1])).any(axis=1) | (
+        log.sent[:-1] < high[me]
+    )
+    mine = np.flatnonzero(from_here & upto_here)
+    begin, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (len(log.segments),) * 2
+    return Stretch(
+        segments=log.segments[begin:end],
+        delivered=log.delivered[begin].tolist(),
+        sent=int(log.sent[begin]),
+        ends=log.delivered[end].tolist(),
+        sent_ends=int(log.sent[end]),
+    )

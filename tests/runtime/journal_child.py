@@ -94,7 +94,7 @@ async def main(directory: Path, policy: str, seed: str) -> None:
 
 
 def safe(journal: Journal, count: int) -> None:
-    journal.taken = count
+    journal.mark(count)
     say(count)
 
 

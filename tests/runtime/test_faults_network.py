@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from ordercast.errors import UsageError
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.faults import Network, parse_faults
+from ordercast.runtime.faults import Network, cable, parse_faults
 from ordercast.runtime.faults.kinds import Partition, Span
+from ordercast.runtime.faults.network import check_room
 from ordercast.runtime.node import HOST
+from ordercast.runtime.settings import Settings
 
 from .helpers import Group, until
 
@@ -116,6 +120,13 @@ def test_who_dials_whom() -> None:
         assert len({one[0], two[0], two[1], *ports}) == 6, "each pair has a proxy of its own"
 
     asyncio.run(scenario())
+
+
+def test_a_group_too_large_for_this_shell_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    check_room(20)
+    with pytest.raises(UsageError, match=r"need 2640 open files, and 1024 are allowed"):
+        check_room(40)
 
 
 def test_bytes_pass_both_ways_and_so_does_the_end() -> None:
@@ -275,6 +286,26 @@ def test_before_it_begins_the_network_is_perfect() -> None:
     asyncio.run(scenario())
 
 
+async def exchange_through(network: Network, members: Group, messages: int) -> None:
+    """Everyone meets through the proxies, sends, and comes to rest."""
+    try:
+        await members.listen()
+        ports = [members.ports[me] for me in range(3)]
+        await network.open(ports)
+        for node in members.nodes:
+            told = network.ports_for(node.me, ports)
+            node.dial({me: Address(HOST, port) for me, port in enumerate(told)})
+        await until(members.everyone_present)
+        network.begin()
+        await members.exchange(messages)
+        await until(members.resting, within_s=60)
+        assert [len(delivered) for delivered in members.delivered] == [3 * messages] * 3
+        assert members.violations() == []
+    finally:
+        await members.aclose()
+        await network.aclose()
+
+
 @pytest.mark.parametrize(
     ("ordering", "dissemination"),
     [("fifo", "best_effort"), ("causal_vector", "majority_acks"), ("total_skeen", "direct")],
@@ -282,24 +313,23 @@ def test_before_it_begins_the_network_is_perfect() -> None:
 def test_links_bring_what_was_lost(ordering: str, dissemination: str) -> None:
     async def scenario() -> None:
         network = Network(parse_faults("loss:4%,delay:2ms±2ms"), 3, seed=7)
-        members = Group(ordering, 3, dissemination=dissemination)
-        try:
-            await members.listen()
-            ports = [members.ports[me] for me in range(3)]
-            await network.open(ports)
-            for node in members.nodes:
-                told = network.ports_for(node.me, ports)
-                node.dial({me: Address(HOST, port) for me, port in enumerate(told)})
-            await until(members.everyone_present)
-            network.begin()
-            await members.exchange(120)
-            await until(members.resting, within_s=60)
-            assert network.traffic.lost >= 10, "otherwise nothing was put to the test"
-            assert network.traffic.connections >= 10
-            assert [len(delivered) for delivered in members.delivered] == [360] * 3
-            assert members.violations() == []
-        finally:
-            await members.aclose()
-            await network.aclose()
+        await exchange_through(network, Group(ordering, 3, dissemination=dissemination), 120)
+        assert network.traffic.lost >= 10, "otherwise nothing was put to the test"
+        assert network.traffic.connections >= 10
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_only_one_side_knows_to_be_broken_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a router forgets it: the other side hears nothing more, and is not told why."""
+    monkeypatch.setattr(cable, "HALF_OPEN_S", 3600)
+
+    async def scenario() -> None:
+        network = Network(parse_faults("loss:8%@0s+300ms"), 3, seed=7)
+        members = Group("causal_vector", 3, settings=Settings(heartbeat_s=0.1))
+        await exchange_through(network, members, 120)
+        assert network.traffic.lost >= 3
 
     asyncio.run(scenario())

@@ -139,7 +139,7 @@ def test_who_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [words for words in what(outcome) if words.startswith("p1 ")].count("p1 back") == 2
 
 
-@pytest.mark.parametrize("dissemination", ["majority_acks", "relay", "gossip", "best_effort"])
+@pytest.mark.parametrize("dissemination", ["majority_acks", "gossip"])
 def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
     tmp_path: Path, dissemination: str
 ) -> None:
@@ -151,8 +151,7 @@ def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
     assert kinds(trace, 2)[-1] == "crash"
     assert "recover" not in kinds(trace, 2)
     assert broken_promises(trace) == []
-    promised = "agreement" in trace.manifest.extra["promises"]
-    assert promised == (dissemination != "best_effort")
+    assert "agreement" in trace.manifest.extra["promises"]
     for me in (0, 1, 3):
         assert f"p{me} suspects p2" in what(outcome)
     assert [outcome.members[me].sent for me in (0, 1, 3)] == [MESSAGES] * 3
@@ -160,13 +159,13 @@ def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
 
 @pytest.mark.parametrize("faults", ["pause:2@300ms+4s", "partition:0,1|2@300ms+4s"])
 def test_a_wrong_suspicion_is_withdrawn_and_does_no_harm(tmp_path: Path, faults: str) -> None:
-    outcome, trace = run(plan(faults, messages=450), tmp_path)
+    outcome, trace = run(plan(faults, messages=200, interval_ms=25), tmp_path)
     said = what(outcome)
     for me in (0, 1):
         assert said.index(f"p{me} suspects p2") < said.index(f"p{me} trusts p2 again")
     assert outcome.quiesced
     assert broken_promises(trace) == []
-    assert [m.delivered for m in outcome.members] == [3 * 450] * 3
+    assert [m.delivered for m in outcome.members] == [3 * 200] * 3
 
 
 def test_without_a_majority_there_is_no_rest_and_the_run_says_so(tmp_path: Path) -> None:
@@ -188,8 +187,9 @@ def test_the_manifest_and_the_progress_tell_what_was_done(tmp_path: Path) -> Non
     (trace,) = Trace.load(tmp_path)
     assert trace.manifest.extra["faults"] == str(asked.faults)
     happened = trace.manifest.extra["happened"]
-    assert happened == [str(happening) for happening in outcome.happened]
-    assert re.fullmatch(r"0\.\d{3} s  p1 paused", happened[0])
+    assert happened == [{"at_us": h.at_us, "what": h.what} for h in outcome.happened]
+    assert happened[0]["what"] == "p1 paused"
+    assert re.fullmatch(r"\d\.\d{3} s  p1 paused", str(outcome.happened[0]))
     running = [step for step in steps if step.phase == "running"]
     assert not running[0].happened
     assert any(len(step.happened) == 1 for step in running), "as it happens, not at the end"
@@ -237,15 +237,17 @@ def cut(self):
     self._flying.clear()
 Link.cut = cut
 """
-LINKS_THAT_TAKE_EVERYTHING_TWICE = """
+LINKS_THAT_REPEAT = """
+def resume(self, received, sent):
+    self.cut()
+    self.open = True
 def receive(self, data):
-    packets = sound(self, data)
-    return data.packets if data.number <= self.received else packets
-sound, Link.receive = Link.receive, receive
+    return data.packets
+Link.resume, Link.receive = resume, receive
 """
 
 
-@pytest.mark.parametrize("bug", [LINKS_THAT_DO_NOT_RESEND, LINKS_THAT_TAKE_EVERYTHING_TWICE])
+@pytest.mark.parametrize("bug", [LINKS_THAT_DO_NOT_RESEND, LINKS_THAT_REPEAT])
 def test_a_link_with_a_bug_does_not_survive_losses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str
 ) -> None:

@@ -605,8 +605,10 @@ def test_kill_nine_at_any_moment_loses_nothing_that_was_confirmed(
             assert lines[-1], f"generation {generation} ended by itself: see its traceback"
             time.sleep(random.choice((0, random.random() * 0.005, random.random() * 0.05)))
         finally:
+            alive = child.poll() is None
             child.send_signal(signal.SIGKILL)
             said, _ = child.communicate()
+        assert alive, f"generation {generation} ended by itself: see its traceback"
         first, *others = lines + said.split(b"\n")[:-1]
         reported = max(reported, reported_now([first, *others]))
         with opened(tmp_path) as journal:

@@ -54,8 +54,19 @@ def test_having_delivered_all_is_not_rest_while_another_lacks_something() -> Non
 def test_packets_to_and_from_the_dead_do_not_count() -> None:
     to_the_dead = LinkCounters(handed=5, received=2, in_air=1, unacknowledged=3)
     living = {
-        0: member(NOBODY, QUIET, to_the_dead),
-        1: member(QUIET, NOBODY, to_the_dead),
+        0: replace(member(NOBODY, QUIET, to_the_dead), suspected=(2,)),
+        1: replace(member(QUIET, NOBODY, to_the_dead), suspected=(2,)),
     }
     assert at_rest(living, living)
     assert not at_rest(living | {2: member(NOBODY, NOBODY, NOBODY)}, living)
+
+
+def test_a_member_that_has_yet_to_miss_the_dead_may_still_act() -> None:
+    to_the_dead = LinkCounters(handed=5)
+    p0 = replace(member(NOBODY, QUIET, to_the_dead), suspected=(2,))
+    p1 = member(QUIET, NOBODY, to_the_dead)
+    assert not at_rest({0: p0, 1: p1}, {0: p0, 1: p1})
+
+
+def test_a_member_that_suspects_the_living_may_still_act() -> None:
+    assert not resting_with(0, replace(RESTING[0], suspected=(1,)))

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ async def request(path: Path, data: bytes) -> bytes:
         answer = await reader.read()
     writer.close()
     return answer
+
+
+@contextlib.asynccontextmanager
+async def watching(group: Group, path: Path) -> AsyncIterator[None]:
+    async with contextlib.aclosing(Watch.on_socket(path)) as watch:
+        await watch.serve(group)
+        yield
 
 
 def test_everything_is_counted(tmp_path: Path) -> None:
@@ -102,7 +110,7 @@ def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
         async with joined("a") as (a,):
             await a.send(b"hello")
             await until(lambda: a.status().delivered == 1)
-            async with contextlib.aclosing(await Watch.on_socket(a, path)):
+            async with watching(a, path):
                 assert path.stat().st_mode & 0o777 == 0o600
                 assert path.parent.stat().st_mode & 0o777 == 0o700
                 told = await asyncio.to_thread(ask, path)
@@ -111,7 +119,7 @@ def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
                 answer = await request(path, b"GET /metrics HTTP/1.0\r\n\r\n")
                 assert b"\nordercast_messages_sent_total{" in answer
                 with pytest.raises(UsageError, match="another member serves its status"):
-                    await Watch.on_socket(a, path)
+                    Watch.on_socket(path)
             assert not path.exists()
 
     asyncio.run(run())
@@ -121,7 +129,7 @@ def test_whoever_asks_wrongly_is_told_or_dropped(tmp_path: Path) -> None:
     path = tmp_path / "a.status"
 
     async def run() -> None:
-        async with joined("a") as (a,), contextlib.aclosing(await Watch.on_socket(a, path)):
+        async with joined("a") as (a,), watching(a, path):
             answer = await request(path, b"GET /secrets HTTP/1.1\r\n\r\n")
             assert answer.startswith(b"HTTP/1.1 404 ")
             assert answer.endswith(b"there is: /status /metrics\n")
@@ -136,26 +144,22 @@ def test_whoever_asks_wrongly_is_told_or_dropped(tmp_path: Path) -> None:
 
 
 def test_what_is_in_the_way_of_a_socket(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with joined("a") as (a,):
-            left_behind = tmp_path / "killed.status"
-            with socket.socket(socket.AF_UNIX) as dead:
-                dead.bind(str(left_behind))
-            await (await Watch.on_socket(a, left_behind)).aclose()
-            (tmp_path / "file").write_text("precious")
-            with pytest.raises(UsageError, match="is in the way of the status socket"):
-                await Watch.on_socket(a, tmp_path / "file")
-            assert (tmp_path / "file").read_text() == "precious"
-            with pytest.raises(UsageError, match="is too long for a socket"):
-                await Watch.on_socket(a, tmp_path / ("x" * 100))
-            with pytest.raises(UsageError, match="cannot be served at"):
-                await Watch.on_socket(a, tmp_path / "file" / "a.status")
-            with socket.create_server(("127.0.0.1", 0)) as other:
-                taken = Address("127.0.0.1", other.getsockname()[1])
-                with pytest.raises(UsageError, match="metrics cannot be served at 127"):
-                    await Watch.on_port(a, taken)
-
-    asyncio.run(run())
+    left_behind = tmp_path / "killed.status"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(left_behind))
+    asyncio.run(Watch.on_socket(left_behind).aclose())
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(UsageError, match="is in the way of the status socket"):
+        Watch.on_socket(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "precious"
+    with pytest.raises(UsageError, match="is too long for a socket"):
+        Watch.on_socket(tmp_path / ("x" * 100))
+    with pytest.raises(UsageError, match="cannot be served at"):
+        Watch.on_socket(tmp_path / "file" / "a.status")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = Address("127.0.0.1", other.getsockname()[1])
+        with pytest.raises(UsageError, match="metrics cannot be served at 127"):
+            Watch.on_port(taken)
 
 
 def test_who_does_not_answer(tmp_path: Path) -> None:
@@ -168,18 +172,6 @@ def test_who_does_not_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OrdercastError, match=r"no member answers|does not answer"):
         ask(tmp_path / "file")
-
-
-def test_members_that_leave_at_the_same_time_do_not_wait_for_each_other() -> None:
-    async def run() -> None:
-        async with joined("a", "b", "c") as groups:
-            for group in groups:
-                await group.send(b"and away")
-            leaving = (group._node.aclose(flush_s=100) for group in groups)
-            async with asyncio.timeout(30):
-                await asyncio.gather(*leaving)
-
-    asyncio.run(run())
 
 
 def test_logs_for_machines() -> None:

@@ -1,6 +1,7 @@
 """Real groups: the same protocol objects, between operating-system processes, over sockets.
 
     join        from a few words to a running member
+    living      memory, core and node of a member, begun and ended together
     group       what an application holds: send, receipts, deliveries
     outgoing    what it sends, bundled, and no more than others can take
     bundle      messages in a row as one message of the protocol
@@ -8,6 +9,11 @@
     core        everything a member knows, as a pure object with inputs
     standing    how one's own bundles stand with the others
     holds       why a message is held
+
+    config      a member as a TOML file describes it
+    status      how a member is doing; watching serves it, metrics is the same for Prometheus
+    telemetry   spans for OpenTelemetry, around a group
+    logs        logs for machines
 
     memory      the journal and the core: how a killed member comes back
     inputs      the inputs of a core as records
@@ -29,7 +35,9 @@ A run of a whole group on this machine is made of these, one program per member:
     control     the lines between the launcher and a member
     member      the program of one process
     child       a member's process, as its launcher sees it
-    launcher    starts the group, waits for rest, ends everything, leaves one trace
+    crew        all of them: they start, meet, suffer, come to rest and are dismissed
+    faults/     what may go wrong between them, and the proxies that make it so
+    launcher    runs a plan with a crew, and leaves one trace
     collect     the members' logs into that trace
     rest        what a member counts, and when a group is at rest
 """

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from ordercast.protocols import catalog
@@ -29,8 +30,7 @@ def collect(logs: Path, writer: TraceWriter, *, run: str, process: int, crashed:
     counts = Counter[str]()
     for file in log_files(logs, f"p{process}"):
         for span in read_log(file)[1]:
-            for event in rows_of(span, run=run, process=process, position=position):
-                writer.write(event)
+            writer.write_all(rows_of(span, run=run, process=process, position=position))
             position += span.count
             counts[span.kind] += span.count
     if crashed:
@@ -47,7 +47,7 @@ def manifest_of(
         "seed": plan.seed,
         "weather": str(plan.weather),
         "faults": str(plan.faults) or None,
-        "happened": [str(happening) for happening in happened] or None,
+        "happened": [msgspec.to_builtins(happening) for happening in happened] or None,
         "promises": list(promises),
         "command": plan.command,
     }

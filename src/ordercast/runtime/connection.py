@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
         if not self._host.opened(self):
-            self._refuse("too many at the door have not said who they are")
+            self.refuse(PeerError("too many at the door have not said who they are"))
         elif self._dialled is not None:
             self.write(self._host.hello(self._dialled))
 
@@ -90,7 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._read(nbytes)
         except PeerError as error:
-            self._refuse(str(error), final=isinstance(error, FinalPeerError))
+            self.refuse(error)
         except Exception as bug:  # not the peer's fault: the node cannot go on as if it were
             self._host.fail(bug)
             self.abort()
@@ -151,6 +151,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._peer is not None:
             raise PeerError("a second hello came on the same connection")
         peer = self._host.recognise(hello, self._transport, dialled=self._dialled)
+        self._host.take_in()  # what came on an older connection comes before what this one brings
         peer.link.resume(hello.received, hello.sent)
         self._hello_timer.cancel()
         self._buffer.trust()
@@ -167,9 +168,10 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def _hello_missing(self) -> None:
-        self._refuse(f"no hello came within {HELLO_TIMEOUT_S:g} s")
+        self.refuse(PeerError(f"no hello came within {HELLO_TIMEOUT_S:g} s"))
 
-    def _refuse(self, reason: str, *, final: bool = False) -> None:
+    def refuse(self, reason: PeerError) -> None:
+        """The other end has broken the rules: hang up, and note why."""
         peer = self._peer or self._dialled
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
@@ -179,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
             *(self._host.name, who, address, reason),
             extra=about("refused", self._host.name, peer.name if peer is not None else None),
         )
-        if final:
-            self.part(reason, final=True)
+        if isinstance(reason, FinalPeerError):
+            self.part(str(reason), final=True)
         else:
             self.abort()

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-PATIENCE_S = 10.0
+PATIENCE_S = 20.0
 """How much longer than planned a member may be away before the others give it up."""
 
 

@@ -67,17 +67,16 @@ class Crew:
         self._began = asyncio.get_running_loop().time()
         self._tell_all(Go())
         conducting = asyncio.create_task(conduct(self._plan.faults, self, self.network))
-        conducting.add_done_callback(lambda _: self._news.set())
         try:
-            before: dict[int, Counters] = {}
+            before: dict[int, Counters] | None = None
             while True:
                 over = conducting.done()
                 if over:
                     conducting.result()
                 now = await self._poll()
-                if over and before and at_rest(before, now):
+                if before is not None and at_rest(before, now):
                     return
-                before = now if over else {}
+                before = now if over else None
                 await asyncio.sleep(POLL_S)
         finally:
             conducting.cancel()

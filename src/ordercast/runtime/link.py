@@ -39,6 +39,8 @@ class Link:
         self.open = False
         self.sent = 0
         self.acknowledged = 0
+        self.arrived = 0
+        """How many have come; what is `received` has been seen to as well."""
         self.received = 0
         self.bytes = 0
         """Of what is not acknowledged."""
@@ -81,6 +83,7 @@ class Link:
     def cut(self) -> None:
         """The connection is gone, and whatever was on it."""
         self.open = False
+        self.arrived = self.received
         self._waiting.extendleft(reversed(self._flying))
         self._flying.clear()
 
@@ -108,11 +111,13 @@ class Link:
         return Data(written + 1, packets, self.safe)
 
     def receive(self, data: Data) -> list[bytes]:
-        """The packets of a frame that have not been here before; each is to be `counted`."""
-        if data.number > self.received + 1:
-            raise PeerError(f"packet {data.number} came where {self.received + 1} was expected")
+        """The packets of a frame that have not come before; each is `received` when seen to."""
+        if data.number > self.arrived + 1:
+            raise PeerError(f"packet {data.number} came where {self.arrived + 1} was expected")
         self._forget(data.received)
-        return data.packets[self.received + 1 - data.number :]
+        packets = data.packets[self.arrived + 1 - data.number :]
+        self.arrived += len(packets)
+        return packets
 
     def acknowledge(self, ack: Ack) -> None:
         self._forget(ack.received)

@@ -42,6 +42,8 @@ __all__ = ["HOST", "Node"]
 HOST = "127.0.0.1"
 CLOSE_TIMEOUT_S = 0.5
 ACK_DELAY_S = 0.001
+CROWD = 16
+"""With so many messages in it, a bundle is not cut short by what arrives."""
 STRANGERS_MAX = 64
 """Connections that have not introduced themselves, beside those that members may be making."""
 
@@ -118,6 +120,7 @@ class Node:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._stirred = False
         self._closed = False
+        self._inbox: list[tuple[Peer, bytes]] = []
         self._news = asyncio.Event()
         self._held_max = 0
         self.bundles_sent = 0
@@ -412,14 +415,28 @@ class Node:
         self._changed()
 
     def take(self, peer: Peer, data: Data) -> None:
+        """Packets have come. They end the bundle that is being filled, since they may deliver
+        something: if there is much in it already, they wait until it leaves, so that whoever sends
+        a lot sends large bundles."""
+        self._inbox += [(peer, packet) for packet in peer.link.receive(data)]
+        peer.news()
+        if len(self.outgoing) < CROWD:
+            self.take_in()
+
+    def take_in(self) -> None:
+        """See to what has come."""
         self.outgoing.flush()
-        link, take = peer.link, self._inputs.take
-        for packet in link.receive(data):
+        inbox, self._inbox = self._inbox, []
+        take = self._inputs.take
+        for peer, packet in inbox:
             before = self.core.delivered
-            take(peer.index, packet)
+            try:
+                take(peer.index, packet)
+            except PeerError as error:
+                if peer.connection is not None:
+                    peer.connection.refuse(error)
             if self.core.delivered == before:
                 self._look_at_held()
-        peer.news()
 
     def stir(self) -> None:
         """Something has happened: see to it at the end of this turn."""
@@ -476,9 +493,8 @@ class Node:
         waiting = False
         for peer in self._peers.values():
             peer.pump()
-            if self._closed and peer.link.owes_ack:  # it may be leaving too, and waiting for this
-                peer.acknowledge()
-            elif peer.link.owes_ack_now:
+            # Whoever leaves has no time to lose: the peer may be leaving too, and waiting for this.
+            if peer.link.owes_ack_now or self._closed:
                 self._acknowledge(peer)
             waiting = waiting or peer.link.owes_ack or self.core.owes_report(peer.index)
         if waiting:

@@ -100,6 +100,7 @@ class Outgoing:
         payloads, slot.payloads = slot.payloads, []
         slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
         self._measure()
+        self._node.take_in()
 
     def stop(self) -> None:
         if self._timer is not None:

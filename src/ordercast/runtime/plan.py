@@ -10,7 +10,7 @@ from msgspec import Struct
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.runtime.faults import Faults, Happening
-from ordercast.runtime.faults.network import Traffic
+from ordercast.runtime.faults.network import Traffic, check_room
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 from ordercast.runtime.weather import Weather
 
@@ -70,6 +70,8 @@ class Plan(Struct, frozen=True, kw_only=True):
                 f"{self.ordering} needs links that keep their order: do not swap pairs"
             )
         self.faults.check(self.processes)
+        if self.faults.of_the_network:
+            check_room(self.processes)
         if self.faults.end_us >= self.timeout_s * 1e6:
             raise UsageError(
                 f"the last fault is over after {self.faults.end_us / 1e6:g} s, and the run is "

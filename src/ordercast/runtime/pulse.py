@@ -55,6 +55,8 @@ class Pulse:
         node = self._node
         if peer.detector.suspects(now) or (peer.suspected and peer.connection is None):
             node.suspect(peer.index)
+            if peer.connection is not None:  # it may be dead at the other end only: make a new one
+                peer.connection.abort()
         else:
             node.trust(peer.index)
         if not peer.suspected and not node.outgoing.stuck_on(peer.index):

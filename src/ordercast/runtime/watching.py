@@ -1,8 +1,8 @@
 """Where a member can be asked how it is doing: HTTP, just enough of it for `GET`.
 
-    Watch.on_socket(group, path)      /status (JSON) and /metrics, for this user alone
-    Watch.on_port(group, address)     /metrics, for Prometheus
-    ask(path)                         the status of the member behind a socket
+    Watch.on_socket(path)       /status (JSON) and /metrics, for this user alone
+    Watch.on_port(address)      /metrics, for Prometheus
+    ask(path)                   the status of the member behind a socket
 
 The status never leaves the machine: it is served on a Unix socket with mode 0600.
 """
@@ -10,12 +10,12 @@ The status never leaves the machine: it is served on a Unix socket with mode 060
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http.client
 import os
 import socket
 import stat
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -36,47 +36,51 @@ ASK_TIMEOUT_S = 10.0
 PATH_BYTES_MAX = 103
 """What every system allows in the address of a Unix socket."""
 
+_METRICS = "ordercast.runtime.metrics"
+"""Needs an extra."""
+
 Page = tuple[str, Callable[[], bytes]]
 
 
 class Watch:
-    def __init__(self, pages: dict[str, Page]) -> None:
-        self._pages = pages
+    """Made before a member joins, so that what is in the way shows then; serves when it has."""
+
+    def __init__(self, listening: socket.socket, *paths: str) -> None:
+        self._socket = listening
+        self._paths = paths
+        self._pages: dict[str, Page] = {}
         self._server: asyncio.Server | None = None
-        self._socket_path: Path | None = None
+        self._file: Path | None = None
 
     @classmethod
-    async def on_socket(cls, group: Group, path: Path) -> Self:
-        pages = {"/status": _status_page(group)}
-        with contextlib.suppress(SetupError):
-            pages["/metrics"] = _metrics_page(group)
-        watch = cls(pages)
-        listening = _bind(path)
-        watch._socket_path = path
-        watch._server = await asyncio.start_unix_server(
-            watch._serve, sock=listening, limit=REQUEST_BYTES_MAX
-        )
+    def on_socket(cls, path: Path) -> Self:
+        watch = cls(_bind(path), "/status", *(["/metrics"] if _can_measure() else []))
+        watch._file = path
         return watch
 
     @classmethod
-    async def on_port(cls, group: Group, address: Address) -> Self:
-        watch = cls({"/metrics": _metrics_page(group)})
+    def on_port(cls, address: Address) -> Self:
+        import_module(_METRICS)  # says what to install
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
-            watch._server = await asyncio.start_server(
-                watch._serve, address.host, address.port, limit=REQUEST_BYTES_MAX
-            )
+            return cls(socket.create_server(address, family=family), "/metrics")
         except OSError as error:
             raise UsageError(f"metrics cannot be served at {address}: {error.strerror}") from None
-        return watch
+
+    async def serve(self, group: Group) -> None:
+        self._pages = {path: _PAGES[path](group) for path in self._paths}
+        start = asyncio.start_server if self._file is None else asyncio.start_unix_server
+        self._server = await start(self._answer_one, sock=self._socket, limit=REQUEST_BYTES_MAX)
 
     async def aclose(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        await self._server.wait_closed()
-        if self._socket_path is not None:
-            self._socket_path.unlink(missing_ok=True)
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+        self._socket.close()
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 request = await reader.readuntil(b"\r\n\r\n")
@@ -172,9 +176,19 @@ def _status_page(group: Group) -> Page:
 
 
 def _metrics_page(group: Group) -> Page:
-    from ordercast.runtime.metrics import exposition  # needs an extra
-
+    exposition = import_module(_METRICS).exposition
     return "text/plain; version=0.0.4; charset=utf-8", lambda: exposition(group)
+
+
+def _can_measure() -> bool:
+    try:
+        import_module(_METRICS)
+    except SetupError:
+        return False
+    return True
+
+
+_PAGES = {"/status": _status_page, "/metrics": _metrics_page}
 
 
 def _response(status: str, kind: str, body: bytes) -> bytes:

@@ -88,8 +88,12 @@ class _End(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.gone = False
-        self.writable = False
         self.transport: asyncio.Transport | None = None
+        self._writable = False
+
+    @property
+    def takes_more(self) -> bool:
+        return self._writable and self.transport is not None and not self.transport.is_closing()
 
     def abort(self) -> None:
         if self.transport is not None:
@@ -97,29 +101,36 @@ class _End(asyncio.Protocol):
         elif not self.gone:  # never plugged in, and never will be
             self.connection_lost(None)
 
+    def hang_up(self) -> None:
+        """Once everything that was written is on its way."""
+        if self.transport is not None:
+            self.transport.close()
+        else:
+            self.abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         if self.gone:
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=0)  # what waits, waits where it can be stopped
-        self.writable = True
+        self._writable = True
         self.back.pump()
 
     def data_received(self, data: bytes) -> None:
         self.pipe.put(data)
 
     def pause_writing(self) -> None:
-        self.writable = False
+        self._writable = False
 
     def resume_writing(self) -> None:
-        self.writable = True
+        self._writable = True
         self.back.pump()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.gone:
             self.gone = True
-            self.writable = False
+            self._writable = False
             self.pipe.end()
             self.pipe.cable.gone()
 
@@ -167,7 +178,7 @@ class _Pipe:
         if self.way.cut or self._broken:
             return
         loop = asyncio.get_running_loop()
-        while self._chunks and self._to.writable:
+        while self._chunks and self._to.takes_more:
             due, chunk, lost = self._chunks[0]
             if due > loop.time():
                 self._wake_at(due)
@@ -177,7 +188,7 @@ class _Pipe:
             self._hand_on(chunk, lost=lost)
         self._read_on()
         if self._ended and not self._chunks and not self._broken:
-            self._hang_up()
+            self._to.hang_up()
 
     def _hand_on(self, chunk: bytes, *, lost: bool) -> None:
         assert self._to.transport is not None
@@ -188,12 +199,6 @@ class _Pipe:
         if lost:
             self.way.lost()
             self.cable.snap(first=self._to)
-
-    def _hang_up(self) -> None:
-        if self._to.transport is not None and not self._to.gone:
-            self._to.transport.close()
-        elif not self._to.gone:
-            self._to.abort()
 
     def _read_on(self) -> None:
         sender = self._sender.transport

@@ -7,6 +7,7 @@ proxy only moves bytes: it knows nothing of frames, and would not mind if they w
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Sequence
 from itertools import combinations, permutations
 from random import Random
@@ -14,14 +15,17 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from ordercast.errors import UsageError
 from ordercast.runtime.faults.cable import Cable
 from ordercast.runtime.faults.kinds import Delay, Faults, Loss, Partition
 from ordercast.runtime.node import HOST
 
-__all__ = ["Network", "Traffic"]
+__all__ = ["Network", "Traffic", "check_room"]
 
 H = TypeVar("H", Delay, Loss)
 
+FILES_BESIDES = 300
+"""For the pipes to the members, redials, and whatever else is open."""
 BREAKS_ON_HEALING = 0.5
 """How likely a connection that was stalled by a partition does not survive it."""
 
@@ -35,6 +39,17 @@ class Traffic(Struct):
     """Connections broken by a loss."""
     parted: int = 0
     """Connections that a partition stalled for good."""
+
+
+def check_room(processes: int) -> None:
+    """Each pair takes a listening socket, and two for its connection."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 3 * processes * (processes - 1) // 2 + FILES_BESIDES
+    if needed > allowed != resource.RLIM_INFINITY:
+        raise UsageError(
+            f"proxies between {processes} processes need {needed} open files, and {allowed} are "
+            f"allowed: choose fewer processes, or allow more with 'ulimit -n {needed}'"
+        )
 
 
 class Network:

@@ -10,7 +10,6 @@ import pytest
 from ordercast import Settings, UsageError
 from ordercast.runtime.config import load
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.join import DEAD_AFTER_S
 
 GROUP = '[group]\nname = "orders"\n'
 MEMBERS = '[members]\na = "127.0.0.1:7001"\nb = "127.0.0.1:7002"\n'
@@ -71,14 +70,6 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     }
     assert config.status == tmp_path / "journals" / "b.status"
     assert config.metrics == Address("127.0.0.1", 9100)
-
-
-def test_what_settings_do_not_say_is_as_without_them(tmp_path: Path) -> None:
-    tables = GROUP + MEMBERS + "[settings]\nlinger_s = 0\n"
-    settings = load(written(tmp_path, tables), me="a").join["settings"]
-    assert settings == Settings(linger_s=0, dead_after_s=DEAD_AFTER_S)
-    settings = load(written(tmp_path, tables + '[node]\njournal = "j"\n'), me="a").join["settings"]
-    assert settings == Settings(linger_s=0, dead_after_s=None)
 
 
 def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(

@@ -139,6 +139,14 @@ def test_who_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [words for words in what(outcome) if words.startswith("p1 ")].count("p1 back") == 2
 
 
+def test_two_who_were_down_at_the_same_time_find_each_other(tmp_path: Path) -> None:
+    outcome, trace = run(plan("kill:1@200ms+1500ms,kill:2@300ms+300ms"), tmp_path)
+    said = what(outcome)
+    assert said.index("p2 back") < said.index("p1 back")
+    assert outcome.quiesced
+    assert broken_promises(trace) == []
+
+
 @pytest.mark.parametrize("dissemination", ["majority_acks", "gossip"])
 def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
     tmp_path: Path, dissemination: str

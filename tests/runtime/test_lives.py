@@ -191,11 +191,46 @@ def test_a_suspicion_that_proves_wrong_is_withdrawn() -> None:
         settings = Settings(heartbeat_s=0.05)
         async with Pair(Path("/nowhere"), journal=None, settings=settings) as pair:
             a, b = await pair.both()
-            b._node._stop_timers()  # no heartbeats, as of a process that is stopped
+            b._node._stop()  # no heartbeats, as of a process that is stopped
             await until(lambda: a.view.suspected == ("b",))
             await a.send(b"does anybody hear me?")
             b._node.pulse.beat()
             await until(lambda: a.view.suspected == ())
             assert await take(b, 1) == ["a:1 does anybody hear me?"]
+
+    asyncio.run(run())
+
+
+def test_how_long_the_absent_are_waited_for() -> None:
+    assert Settings().patience_s(journal=True) is None
+    assert Settings(linger_s=0).patience_s(journal=False) == 30
+    assert Settings(dead_after_s=None).patience_s(journal=False) is None
+    assert Settings(dead_after_s=5).patience_s(journal=True) == 5
+
+
+def test_stable_is_not_said_before_it_is_written(tmp_path: Path) -> None:
+    def written() -> int:
+        return sum(file.stat().st_size for file in tmp_path.glob("*.segment"))
+
+    async def run() -> None:
+        options: dict[str, Any] = {"me": "a", "peers": addresses("a"), "journal": tmp_path}
+        async with ordercast.join("g", **options) as group:
+            receipt = await group.send(b"x" * 5000)
+            await receipt.stable()
+            assert written() > 5000
+
+    asyncio.run(run())
+
+
+def test_whoever_delivers_and_leaves_at_once_has_told_the_others(tmp_path: Path) -> None:
+    """Two members, uniform: b's own message needs a's word, which a was about to give."""
+
+    async def run() -> None:
+        async with Pair(tmp_path) as pair:
+            a, b = await pair.both()
+            await b.send(b"x")
+            assert await take(a, 1) == ["b:1 x"]
+            await pair.leave("a")
+            assert await take(b, 1) == ["b:1 x"]
 
     asyncio.run(run())

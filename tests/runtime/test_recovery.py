@@ -116,5 +116,5 @@ def all_at_rest(members: list[Application]) -> bool:
     counts = [max((p for p, _, _ in member.got()), default=0) for member in members]
     if len(set(counts)) > 1 or not all(len(m.lives) > 1 or m.said("sent") for m in members):
         return False
-    time.sleep(0.5)
+    time.sleep(2)  # longer than anyone waits before it dials again
     return counts == [max(p for p, _, _ in member.got()) for member in members]

@@ -88,13 +88,15 @@ class _Member:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         async with contextlib.AsyncExitStack() as stack, _tasks() as begin:
+            watches = self._watches(stack)
             stopping = begin(stop.wait())
             joining = begin(stack.enter_async_context(self._join()))
             await asyncio.wait({stopping, joining}, return_when=asyncio.FIRST_COMPLETED)
             if not joining.done():
                 return
             group = await joining
-            await self._watch(group, stack)
+            for watch in watches:
+                await watch.serve(group)
             if not self._log_json:  # there `join` says the same
                 print(f"joined {group.name}: {group.algorithm}", file=sys.stderr, flush=True)
             printing = begin(self._print(group))
@@ -128,12 +130,13 @@ class _Member:
         else:
             print(self._told, file=sys.stderr, flush=True)
 
-    async def _watch(self, group: Group, stack: contextlib.AsyncExitStack) -> None:
-        watch = await Watch.on_socket(group, self._config.status)
-        stack.push_async_callback(watch.aclose)
+    def _watches(self, stack: contextlib.AsyncExitStack) -> list[Watch]:
+        watches = [Watch.on_socket(self._config.status)]
+        stack.push_async_callback(watches[0].aclose)
         if self._config.metrics is not None:
-            watch = await Watch.on_port(group, self._config.metrics)
-            stack.push_async_callback(watch.aclose)
+            watches.append(Watch.on_port(self._config.metrics))
+            stack.push_async_callback(watches[1].aclose)
+        return watches
 
     async def _send(self, group: Group) -> None:
         async for line in lines():

@@ -35,7 +35,6 @@ from msgspec import Struct
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.runtime.discovery import Address, Answer, from_toml, parse_peers
-from ordercast.runtime.join import DEAD_AFTER_S
 from ordercast.runtime.keys import check_name
 from ordercast.runtime.settings import Settings
 
@@ -109,7 +108,7 @@ def load(path: Path, *, me: str) -> Config:
             "sync": node.sync,
             "trace": _place(here, node.trace, me),
             "timeout_s": node.timeout_s,
-            "settings": _settings(file),
+            "settings": file.settings,
         },
         _place(here, node.status, me) or _socket(file.group.name, me, journal),
         _metrics(path, node.metrics),
@@ -201,14 +200,6 @@ def _check_listen(path: Path, text: str | None) -> None:
         raise UsageError(
             f"{path}, node.listen: {text!r} is no address: write 'host' or 'host:port'"
         ) from None
-
-
-def _settings(file: _File) -> Settings | None:
-    """What is not said is as if there were no table at all."""
-    settings = file.settings
-    if settings is None or settings.dead_after_s is not None or file.node.journal is not None:
-        return settings
-    return msgspec.structs.replace(settings, dead_after_s=DEAD_AFTER_S)
 
 
 def _place(here: Path, text: str | None, me: str) -> Path | None:

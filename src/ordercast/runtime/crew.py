@@ -33,6 +33,8 @@ class Crew:
         self._news = asyncio.Event()
         self._round = 0
         self._starting: set[asyncio.Task[None]] = set()
+        self._ports: tuple[int, ...] = ()
+        """Where everyone listens, in all their lives."""
         self._reserved: list[socket.socket] = []
         if plan.faults.restarts:
             self._reserved = [_reserve() for _ in range(plan.processes)]
@@ -51,8 +53,9 @@ class Crew:
         if self._someone_died():
             return False
         self._phase = "connecting"
+        self._ports = tuple(child.port or 0 for child in self.children)
         if self.network is not None:
-            await self.network.open(self._ports())
+            await self.network.open(self._ports)
         for child in self.children:
             child.tell(self._introduction(child.index))
         others = self._plan.processes - 1
@@ -153,11 +156,8 @@ class Crew:
         for task in starting:
             task.result()
 
-    def _ports(self) -> tuple[int, ...]:
-        return tuple(child.port or 0 for child in self.children)
-
     def _introduction(self, me: int) -> Meet:
-        ports = self._ports()
+        ports = self._ports
         return Meet(ports if self.network is None else self.network.ports_for(me, ports))
 
     def _all_listen(self) -> bool:

@@ -36,7 +36,6 @@ from ordercast.trace.spans import SpanLog
 
 __all__ = ["join"]
 
-DEAD_AFTER_S = 30.0
 _PORTLESS = re.compile(r"[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
 
 logger = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ async def join(
     credentials = Credentials.load(keys, group=group, me=me) if keys is not None else None
     door = Door(group, me, credentials=credentials)
     finder = door.finder = parse_peers(peers, ask=door.ask)
-    settings = settings or Settings(dead_after_s=DEAD_AFTER_S if journal is None else None)
+    settings = settings or Settings()
     own = _listen_at(listen, finder.known.get(me))
     _check_private([own], credentials, insecure=insecure)
     async with contextlib.AsyncExitStack() as stack:

@@ -11,9 +11,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
 
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols.messages import Held
@@ -34,26 +33,19 @@ from ordercast.runtime.peer import Peer
 from ordercast.runtime.pulse import Pulse
 from ordercast.runtime.rest import Counters, LinkCounters
 from ordercast.runtime.settings import Settings
+from ordercast.runtime.turn import Log, Turn
 from ordercast.runtime.weather import Air, Weather
-from ordercast.trace.spans import Span
 
 __all__ = ["HOST", "Node"]
 
 HOST = "127.0.0.1"
 CLOSE_TIMEOUT_S = 0.5
-ACK_DELAY_S = 0.001
 CROWD = 16
 """With so many messages in it, a bundle is not cut short by what arrives."""
 STRANGERS_MAX = 64
 """Connections that have not introduced themselves, beside those that members may be making."""
 
 logger = logging.getLogger(__name__)
-
-
-class Log(Protocol):
-    """Where rows for the trace go."""
-
-    def write(self, spans: Iterable[Span]) -> None: ...
 
 
 class Node:
@@ -78,6 +70,8 @@ class Node:
         self.name = names[self.me]
         self.names = names
         self.settings = settings or Settings()
+        self.patience_s = self.settings.patience_s(journal=journal is not None)
+        """After how long an absent member is given up; None: never."""
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with an exception when this member cannot go on: a bug of ours shows up where
         nobody awaits anything, the journal cannot be written, or the others gave it up."""
@@ -87,7 +81,6 @@ class Node:
         self._door = door
         self._charter = charter
         self._journal = journal
-        self._log = log
         self._on_presence = on_presence
         self._seed = f"{seed}/{self.me}"
         self._peers = {
@@ -110,15 +103,15 @@ class Node:
             recording=log is not None,
             carry=self._into_the_air if weather is not None else None,
         )
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._connections: set[Connection] = set()
         credentials = door.credentials
         self._dialling = Dialling(
             self, context=credentials.client if credentials else None, seed=self._seed
         )
         self.pulse = Pulse(self, self._peers)
-        self._ack_timer: asyncio.TimerHandle | None = None
-        self._stirred = False
+        self._turn = Turn(
+            self, self._inputs, self._peers, journal=journal, log=log, on_release=self._released
+        )
         self._closed = False
         self._inbox: list[tuple[Peer, bytes]] = []
         self._news = asyncio.Event()
@@ -212,7 +205,7 @@ class Node:
         self.bundles_taken += 1
         if bundle.origin == self.me:
             self._news.set()
-        self._acknowledge_soon()
+        self._turn.acknowledge_soon()
 
     async def wait(self) -> None:
         """Until something has happened: a delivery, a settled bundle, room, presence, the end."""
@@ -290,7 +283,7 @@ class Node:
             held=len(held),
             held_max=max(self._held_max, len(held)),
             links=tuple(peer.counters() if peer else LinkCounters() for peer in peers),
-            timers=len(self._timers) + (self._ack_timer is not None) + len(self.outgoing),
+            timers=self._turn.timers + len(self.outgoing),
             suspected=self.suspected,
             waiting=tuple(str(message) for message in held[:20]),
         )
@@ -301,21 +294,22 @@ class Node:
             return
         if not self.failure.done():
             self.outgoing.flush()
-            self._commit()
+            self._turn.end_timers()
+            self._turn.commit()
         self._closed = True
-        self._stop_timers()
+        self._stop()
         for peer in self._peers.values():
             if peer.air is not None:
                 peer.air.flush()
         if not self.failure.done():
-            self._commit()
+            self._turn.commit()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(flush_s):
                     for peer in self._peers.values():
                         await peer.settled()
             if self._journal is not None:
                 self._inputs.other("leave")
-            self._commit()
+            self._turn.commit()
         await self._hang_up()
         self.outgoing.wake_all()
         self._news.set()
@@ -440,9 +434,7 @@ class Node:
 
     def stir(self) -> None:
         """Something has happened: see to it at the end of this turn."""
-        if not self._stirred and not self.failure.done():
-            self._stirred = True
-            asyncio.get_running_loop().call_soon(self._commit)
+        self._turn.stir()
 
     def fail(self, bug: BaseException) -> None:
         """Stop dead: whatever the protocol believes now, nobody should hear of it or act on it."""
@@ -450,7 +442,7 @@ class Node:
             return
         self.failure.set_exception(bug)
         self.failure.exception()  # it is looked at by whoever uses this member next
-        self._stop_timers()
+        self._stop()
         self._dialling.cancel()
         self._door.close()
         for connection in self._connections:
@@ -458,103 +450,15 @@ class Node:
         self.outgoing.wake_all()
         self._news.set()
 
-    # The end of a turn.
-
-    def _commit(self) -> None:
-        self._stirred = False
-        if self.failure.done():
-            return
-        try:
-            core = self.core
-            for peer in self._peers.values():
-                if core.owes_report(peer.index) and peer.link.sent > peer.link.cleared:
-                    self._report(peer)
-            self._arm()
-            marks = [(p.link, p.link.sent, p.link.received) for p in self._peers.values()]
-            spans, core.spans = core.spans, []
-            release = partial(self._release, marks, spans, core.delivered)
-            if self._journal is None:
-                release()
-            else:
-                self._journal.commit(release)
-                if self._journal.full:
-                    self._journal.cut(core.snapshot())
-        except Exception as bug:
-            self.fail(bug)
-
-    def _release(self, marks: list[Any], spans: list[Span], delivered: int) -> None:
-        """What led to this is safe: now it may be known."""
-        if self.failure.done():
-            return
-        if spans and self._log is not None:
-            self._log.write(spans)
-        for link, sent, received in marks:
-            link.commit(sent, received)
-        waiting = False
-        for peer in self._peers.values():
-            peer.pump()
-            # Whoever leaves has no time to lose: the peer may be leaving too, and waiting for this.
-            if peer.link.owes_ack_now or self._closed:
-                self._acknowledge(peer)
-            waiting = waiting or peer.link.owes_ack or self.core.owes_report(peer.index)
-        if waiting:
-            self._acknowledge_soon()
+    def _released(self, delivered: int, bundles: int) -> None:
+        """So much may be seen by the application now."""
         self.visible = delivered
-        self.outgoing.settle()
+        self.outgoing.settle(bundles)
         self._news.set()
 
-    def _report(self, peer: Peer) -> None:
-        self._inputs.other("report", peer.index, self.core.taken[peer.index])
-        peer.reported = self.core.taken[peer.index]
-
-    def _acknowledge_soon(self) -> None:
-        if self._ack_timer is None and not self._closed and not self.failure.done():
-            loop = asyncio.get_running_loop()
-            self._ack_timer = loop.call_later(ACK_DELAY_S, self._acknowledge_all)
-
-    def _acknowledge_all(self) -> None:
-        self._ack_timer = None
-        if self.failure.done():
-            return
-        for peer in self._peers.values():
-            self._acknowledge(peer)
-
-    def _acknowledge(self, peer: Peer) -> None:
-        taken = self.core.taken[peer.index]
-        due = taken - peer.reported >= self.settings.window_bytes // 4
-        if not peer.dead and (due or self.core.owes_report(peer.index)):
-            self._report(peer)
-            self.stir()
-        elif peer.link.owes_ack:
-            peer.acknowledge()
-
-    # Timers.
-
-    def _arm(self) -> None:
-        started, self.core.started = self.core.started, []
-        loop = asyncio.get_running_loop()
-        for name in started:
-            delay_us = self.core.timers.get(name)
-            if name in self._timers:
-                self._timers.pop(name).cancel()
-            if delay_us is not None and not self._closed:
-                self._timers[name] = loop.call_later(delay_us / 1e6, self._timer_ends, name)
-
-    def _timer_ends(self, name: str) -> None:
-        self._timers.pop(name, None)
-        try:
-            self.outgoing.flush()
-            self._inputs.other("timer", name)
-            self.stir()
-        except Exception as bug:
-            self.fail(bug)
-
-    def _stop_timers(self) -> None:
-        for timer in (*self._timers.values(), self._ack_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timers.clear()
-        self._ack_timer = None
+    def _stop(self) -> None:
+        """No timer of any kind ends any more."""
+        self._turn.stop()
         self.pulse.stop()
         self.outgoing.stop()
 

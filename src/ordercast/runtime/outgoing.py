@@ -45,6 +45,8 @@ class Outgoing:
         """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
         under way, or this member cannot send at all."""
         self._full = False
+        self._safe = 0
+        """Our bundles up to this one are committed."""
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._left_at = 0.0
         self._waiters: dict[int, list[asyncio.Event]] = {}
@@ -107,23 +109,25 @@ class Outgoing:
             self._timer.cancel()
             self._timer = None
 
-    def settle(self) -> None:
-        """Wake whoever waits for a bundle that someone has delivered."""
+    def settle(self, safe: int) -> None:
+        """Bundles up to `safe` are committed; wake whoever waits for one that has changed."""
         changed = self._node.core.standing.changed
-        if changed:
-            for number in self._waiters.keys() & changed if self._waiters else ():
+        if self._waiters:
+            news = {*changed, *range(self._safe + 1, safe + 1)}
+            for number in self._waiters.keys() & news:
                 for waiter in self._waiters[number]:
                     waiter.set()
-            changed.clear()
+        self._safe = safe
+        changed.clear()
 
     async def until(self, slot: Slot, condition: Callable[[], bool]) -> None:
-        """Wait for what depends on who has delivered the bundle."""
+        """Wait until the bundle is committed here, and others stand with it as they should."""
         self.flush()
         waiter = asyncio.Event()
         waiters = self._waiters.setdefault(slot.number, [])
         waiters.append(waiter)
         try:
-            while not condition():
+            while slot.number > self._safe or not condition():
                 self._node.check_alive()
                 waiter.clear()
                 await waiter.wait()

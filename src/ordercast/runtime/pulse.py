@@ -63,7 +63,7 @@ class Pulse:
             peer.stuck_since = None
         elif peer.stuck_since is None:
             peer.stuck_since = now
-        limit = node.settings.dead_after_s
+        limit = node.patience_s
         if limit is not None and peer.stuck_since is not None and now - peer.stuck_since > limit:
             why = "not heard of" if peer.suspected else "took nothing"
             node.bury(peer.index, f"{why} for {limit:g} s")

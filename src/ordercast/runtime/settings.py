@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ordercast.errors import UsageError
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES
 
 __all__ = ["Settings"]
+
+DEAD_AFTER_S = 30.0
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -22,8 +24,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     heartbeat_s: float = 0.25
     suspect_phi: float = 8.0
     """How sure one must be that a silent member is down (phi of an accrual detector)."""
-    dead_after_s: float | None = None
-    """A member that is away or takes nothing for so long is given up for good; None: never."""
+    dead_after_s: float | UnsetType | None = UNSET
+    """A member that is away or takes nothing for so long is given up for good; None: never.
+    Unless it is set, half a minute for those who could not come back because they keep no journal,
+    and never for those who do."""
     segment_bytes: int = SEGMENT_BYTES
     """How large a file of the journal becomes before the next one begins with a snapshot."""
     keep_bytes: int = KEEP_BYTES
@@ -32,8 +36,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value not in (None, UNSET) and not 0 < value < math.inf:
                 raise UsageError(f"{name} = {value}: choose more than 0")
         for name in ("linger_s", "keep_bytes"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} = {getattr(self, name)}: choose 0 or more")
+
+    def patience_s(self, *, journal: bool) -> float | None:
+        """How long an absent member is waited for."""
+        if self.dead_after_s is UNSET:
+            return None if journal else DEAD_AFTER_S
+        return self.dead_after_s

@@ -1,0 +1,331 @@
+"""`ordercast node` as a supervisor starts it: real processes, one TOML file, pipes and signals."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main
+from ordercast.runtime.keys import make_group
+from ordercast.runtime.watching import ask
+
+pytestmark = pytest.mark.timeout(120)
+
+WAIT_S = 40
+
+
+class Member:
+    """One process. Its output goes to files, so that nobody has to read it in time."""
+
+    def __init__(self, file: Path, me: str, *options: str, stdout: int | None = None) -> None:
+        self._out, self._err = (file.parent / f"{me}.{what}" for what in ("out", "err"))
+        command = "from ordercast.cli import main; raise SystemExit(main())"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", command, "node", str(file), "--me", me, *options],
+                stdin=subprocess.PIPE,
+                stdout=out if stdout is None else stdout,
+                stderr=err,
+            )
+
+    def say(self, *lines: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"".join(line + b"\n" for line in lines))
+        self.process.stdin.flush()
+
+    def end_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def lines(self) -> list[str]:
+        return self._out.read_text().splitlines()
+
+    def complaints(self) -> str:
+        return self._err.read_text()
+
+    def joined(self) -> bool:
+        return "joined" in self.complaints()
+
+    def ends_with(self) -> int:
+        return self.process.wait(timeout=WAIT_S)
+
+
+@contextlib.contextmanager
+def members(
+    file: Path, *names: str, options: tuple[str, ...] = (), stdout_of_b: int | None = None
+) -> Iterator[list[Member]]:
+    started = [
+        Member(file, name, *options, stdout=stdout_of_b if name == "b" else None) for name in names
+    ]
+    try:
+        wait_until(lambda: all(member.joined() or member.process.poll() for member in started))
+        yield started
+    finally:
+        for member in started:
+            with contextlib.suppress(BrokenPipeError):
+                member.end_input()
+            member.process.kill()
+            member.process.wait()
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return found
+
+
+def group_file(directory: Path, *names: str, node: str = "", order: str = "causal") -> Path:
+    places = "\n".join(
+        f'{name} = "127.0.0.1:{port}"' for name, port in zip(names, ports(len(names)), strict=True)
+    )
+    file = directory / "group.toml"
+    file.write_text(
+        f'[group]\nname = "orders"\norder = "{order}"\n[members]\n{places}\n'
+        f'[node]\nstatus = "{{me}}.status"\n{node}\n'
+    )
+    return file
+
+
+def test_lines_are_sent_and_deliveries_printed(tmp_path: Path) -> None:
+    with members(group_file(tmp_path, "a", "b", "c"), "a", "b", "c") as (a, b, c):
+        a.say(b"one", b"", b"three")
+        wait_until(lambda: len(b.lines()) == 3)
+        b.say(b"an answer")
+        a.end_input()
+        assert a.ends_with() == 0
+        wait_until(lambda: len(c.lines()) == 4)
+        assert c.lines() == b.lines() == ["a:1 one", "a:2 ", "a:3 three", "b:1 an answer"]
+        assert a.lines()[:3] == ["a:1 one", "a:2 ", "a:3 three"]
+        assert "1 of 3 present\n" in a.complaints()
+        assert "3 of 3 present\njoined orders: causal_vector over majority_acks\n" in a.complaints()
+
+
+def test_who_is_told_to_stay_stays(tmp_path: Path) -> None:
+    with members(group_file(tmp_path, "a", "b"), "a", "b", options=("--stay",)) as (a, b):
+        for member in (a, b):
+            member.end_input()
+        time.sleep(1)
+        assert (a.process.poll(), b.process.poll()) == (None, None)
+        a.process.send_signal(signal.SIGTERM)
+        assert a.ends_with() == 0
+
+
+def test_everything_that_was_sent_has_arrived_when_the_sender_is_gone(tmp_path: Path) -> None:
+    count = 30_000
+    file = group_file(tmp_path, "a", "b", order="fifo")
+    with members(file, "a", "b") as (a, b):
+        a.say(*(b"%d" % number for number in range(count)))
+        a.end_input()
+        assert a.ends_with() == 0
+        wait_until(lambda: len(b.lines()) == count)
+        assert b.lines() == [f"a:{number + 1} {number}" for number in range(count)]
+        assert a.lines() == b.lines()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_makes_it_leave_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    file = group_file(tmp_path, "a", "b")
+    with members(file, "a", "b") as (a, b):
+        a.say(b"last words")
+        wait_until(lambda: b.lines() == ["a:1 last words"])
+        assert (tmp_path / "a.status").exists()
+        a.process.send_signal(number)
+        assert a.ends_with() == 0
+        assert a.lines() == ["a:1 last words"]
+        assert "Traceback" not in a.complaints()
+        assert not (tmp_path / "a.status").exists()
+
+
+def test_a_signal_ends_the_wait_for_the_others(tmp_path: Path) -> None:
+    a = Member(group_file(tmp_path, "a", "b"), "a")
+    wait_until(lambda: "1 of 2 present" in a.complaints())
+    a.process.send_signal(signal.SIGTERM)
+    assert a.ends_with() == 0
+    a.end_input()
+    assert a.complaints() == "1 of 2 present\n"
+
+
+def test_waiting_in_vain_is_told(tmp_path: Path) -> None:
+    a = Member(group_file(tmp_path, "a", "b", node="timeout_s = 0.5"), "a")
+    assert a.ends_with() == 2
+    a.end_input()
+    assert "ordercast node: after 0.5 s there is no connection with b" in a.complaints()
+
+
+def test_json_says_everything_and_bytes_survive(tmp_path: Path) -> None:
+    file = group_file(tmp_path, "a")
+    odd = b"\xff\x00 odd"
+    with members(file, "a", options=("--json",)) as (a,):
+        a.say("schön".encode(), odd)
+        a.end_input()
+        assert a.ends_with() == 0
+        first, second = (json.loads(line) for line in a.lines())
+    assert (first["id"], first["sender"], first["number"]) == ("a:1", "a", 1)
+    assert (first["position"], first["text"]) == (1, "schön")
+    assert abs(first["time_us"] / 1e6 - time.time()) < 100
+    assert base64.b64decode(second["base64"]) == odd
+    assert "text" not in second
+
+
+def test_what_would_disturb_a_terminal_is_escaped(tmp_path: Path) -> None:
+    with members(group_file(tmp_path, "a"), "a") as (a,):
+        a.say(b"\x1b[2J\rgone\t\xff", "fein: äöü 漢字".encode())
+        a.end_input()
+        assert a.ends_with() == 0
+        assert a.lines() == [r"a:1 \x1b[2J\rgone" + "\t" + r"\xff", "a:2 fein: äöü 漢字"]
+
+
+def test_a_line_without_an_end_is_sent_too(tmp_path: Path) -> None:
+    with members(group_file(tmp_path, "a"), "a") as (a,):
+        assert a.process.stdin is not None
+        a.process.stdin.write(b"no newline")
+        a.end_input()
+        assert a.ends_with() == 0
+        assert a.lines() == ["a:1 no newline"]
+
+
+def test_status_as_a_table_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = group_file(tmp_path, "a", "b", node='journal = "journals/{me}"')
+    with members(file, "a", "b", options=("--stay",)) as (a, b):
+        a.say(b"one", b"two")
+        wait_until(lambda: len(b.lines()) == 2 and len(a.lines()) == 2)
+        assert main(["node", str(file), "--me", "a", "--status"]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert said.startswith("a in orders: causal_vector over majority_acks, process ")
+        assert "present 2 of 2: a, b sent 2 messages, 0 about to leave" in said
+        assert "delivered 2 messages, the last at position 2" in said
+        assert "held nothing" in said
+        assert f"journal {tmp_path}/journals/a, segment 1 at" in said
+        assert "│ b │ connected │" in said
+        assert main(["node", str(tmp_path / "b.status"), "--status", "--json"]) == 0
+        status = json.loads(capsys.readouterr().out)
+        assert (status["me"], status["delivered"], status["present"]) == ("b", 2, ["a", "b"])
+        assert status["peers"][0]["name"] == "a"
+        assert status["pid"] == b.process.pid
+    assert main(["node", str(file), "--me", "a", "--status"]) == 2
+    assert "no member answers at" in capsys.readouterr().err
+
+
+def test_a_killed_member_comes_back_and_replays(tmp_path: Path) -> None:
+    file = group_file(tmp_path, "a", "b", node='journal = "journals/{me}"')
+    with members(file, "a", "b", options=("--stay",)) as (a, b):
+        a.say(b"one", b"two")
+        wait_until(lambda: len(b.lines()) == 2)
+        b.process.kill()
+        b.process.wait()
+        a.say(b"three")
+        with members(file, "b", options=("--stay",)) as (again,):
+            wait_until(lambda: again.lines() == ["a:3 three"])
+            again.process.send_signal(signal.SIGTERM)
+            assert again.ends_with() == 0
+        with members(file, "b", options=("--stay", "--replay-from", "2")) as (again,):
+            wait_until(lambda: again.lines() == ["a:2 two", "a:3 three"])
+
+
+def test_metrics_and_keys_and_logs(tmp_path: Path) -> None:
+    make_group(tmp_path / "keys", "orders", ["a"], days=2)
+    [port] = ports(1)
+    file = group_file(tmp_path, "a", node=f'keys = "keys"\nmetrics = "127.0.0.1:{port}"')
+    with members(file, "a", options=("--log-json", "--stay")) as (a,):
+        url = f"http://127.0.0.1:{port}/metrics"
+        wait_until(lambda: 'ordercast_members{group="orders",member="a"} 1.0' in fetched(url))
+        logged = [json.loads(line) for line in a.complaints().splitlines()]
+        assert [line["event"] for line in logged if "event" in line] == ["presence", "joined"]
+        assert logged[-1]["message"].startswith("a: joined 'orders': ")
+        assert (logged[-1]["group"], logged[-1]["member"]) == ("orders", "a")
+
+
+def fetched(url: str) -> str:
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=WAIT_S) as answer:
+        text: str = answer.read().decode()
+        return text
+    return ""
+
+
+def test_whoever_does_not_read_blocks_neither_heartbeats_nor_the_end(tmp_path: Path) -> None:
+    settings = "[settings]\nwindow_bytes = 20_000"
+    file = group_file(tmp_path, "a", "b", order="fifo", node=settings)
+    reading, writing = os.pipe()  # of which nobody ever reads
+    with members(file, "a", "b", options=("--stay",), stdout_of_b=writing) as (a, b):
+        os.close(writing)
+        a.say(*(b"x" * 1000 for _ in range(200)))
+        wait_until(lambda: ask(tmp_path / "a.status").window_used_bytes > 20_000)
+        time.sleep(3)  # longer than a silent member is trusted
+        assert ask(tmp_path / "a.status").suspected == ()
+        assert ask(tmp_path / "b.status").queued > 0
+        b.process.send_signal(signal.SIGTERM)
+        assert b.ends_with() == 0
+    os.close(reading)
+
+
+def test_what_cannot_be_delivered_is_told_at_the_end(tmp_path: Path) -> None:
+    file = group_file(tmp_path, "a", "b", "c", node="timeout_s = 10")
+    with members(file, "a", "b", "c") as (a, b, c):
+        for other in (b, c):
+            other.process.send_signal(signal.SIGTERM)
+            assert other.ends_with() == 0
+        a.say(b"nobody is left to hold it")
+        a.end_input()
+        assert a.ends_with() == 2
+        assert "has been delivered by a after 10 s; a:1 waits for word from b, c" in a.complaints()
+
+
+def test_what_is_in_the_way_shows_before_anyone_joins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = group_file(tmp_path, "a", "b")
+    (tmp_path / "a.status").write_text("")
+    assert main(["node", str(file), "--me", "a"]) == 2
+    assert capsys.readouterr().err == (
+        f"ordercast node: {tmp_path}/a.status is in the way of the status socket: move it, or "
+        "choose another\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["group.toml"], "which member is this? Say --me NAME"),
+        (["group.toml", "--status"], "describes all members: say which one with --me NAME"),
+        (["group.toml", "--me", "x"], "group.toml, [members]: 'x' is not one of a"),
+        (["gone.toml", "--me", "a"], "gone.toml cannot be read: No such file or directory"),
+        (["gone.status", "--status"], "no member answers at gone.status: is it running"),
+        (["group.toml", "--me", "a", "--replay-from", "1"], "journal"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    group_file(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    assert main(["node", *arguments]) == 2
+    out, complaint = capsys.readouterr()
+    assert out == ""
+    assert complaint.startswith("ordercast node: ")
+    assert said in complaint
+    assert complaint.count("\n") == 1

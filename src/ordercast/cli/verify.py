@@ -10,6 +10,7 @@ example:
   ordercast verify out
   ordercast verify events.parquet --quiesced --order causal --json
   ordercast verify logs --output results --skip-bad-rows
+  ordercast verify output/ --format broadcast --quiesced
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ordercast.cli import import_
 from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
 from ordercast.cli.logs import gather_logs
 from ordercast.errors import UsageError
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--again", action="store_true", help="with --output: judge everything anew")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    import_.add_format_arguments(parser, default=None)
     add_spark_arguments(parser)
 
 
@@ -85,10 +88,19 @@ def spark_settings(options: argparse.Namespace) -> dict[str, str]:
 def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
+    if options.format is None:
+        import_.refuse_format_options(options)
+        return _verify(options, options.trace)
+    with import_.converted(options, options.trace) as (trace, imported):
+        codes = {_verify(options, trace), exit_code(import_.extra_outcome(imported))}
+        return next(code for code in (1, 2, 0) if code in codes)
+
+
+def _verify(options: argparse.Namespace, trace: Path) -> int:
     only = PROPERTIES if options.only is None else options.only.split(",")
     findings = _examine(
         options,
-        options.trace,
+        trace,
         quiesced=options.quiesced,
         order=options.order,
         properties=properties_named(only),

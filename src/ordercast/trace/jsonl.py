@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,7 +11,7 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.trace.event import Event, flaw
 
-__all__ = ["decode_event", "encode_event", "read_jsonl", "write_jsonl"]
+__all__ = ["decode_event", "encode_event", "encode_events", "read_jsonl", "write_jsonl"]
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Event)
@@ -19,6 +19,10 @@ _decoder = msgspec.json.Decoder(Event)
 
 def encode_event(event: Event) -> bytes:
     return _encoder.encode(event) + b"\n"
+
+
+def encode_events(events: Iterable[Event]) -> bytes:
+    return _encoder.encode_lines(list(events))
 
 
 def decode_event(line: bytes | str, *, where: str) -> Event:

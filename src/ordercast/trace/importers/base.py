@@ -1,4 +1,4 @@
-"""What every importer takes and gives: a job in, logs of processes out, and a report beside them."""
+"""What every importer takes and gives: a job in, processes' logs out, and a report beside them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import Verdict
 
 __all__ = [
+    "TOO_LARGE",
     "Importer",
     "Job",
     "Log",
@@ -29,6 +30,7 @@ __all__ = [
 
 Addressees = Literal["receivers", "others", "everyone"]
 PLACES_SHOWN = 5
+TOO_LARGE = "a position, time, number or size that is negative or too large"
 CHUNK = 1 << 20
 _UNIT_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
@@ -81,6 +83,13 @@ class Record(NamedTuple):
     destinations: tuple[str, ...] | None = None
     time_us: int | None = None
     bytes: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Into the columns of a trace."""
+        number = 1 if self.number is None else self.number
+        counters = (self.place or 0, self.time_us or 0, number - 1)
+        return min(counters) >= 0 and max(counters) < 2**63 - 1 and 0 <= (self.bytes or 0) < 2**31
 
 
 class Log(NamedTuple):
@@ -162,11 +171,13 @@ class Job:
     """Told how many bytes have been read."""
     ids_beside: Callable[[Iterator[tuple[str, int, int, str]]], None] = lambda _: None
     """Takes the messages' own ids if they are many."""
+    run: str = field(init=False)
+    """Its name, where the log has none: as the user says, or the file's, or the directory's."""
 
-    @property
-    def run(self) -> str:
-        """The name of the run, where the log has none."""
-        return self.options.run or self.files[0].stem
+    def __post_init__(self) -> None:
+        first = self.files[0]
+        own = first.stem if len(self.files) == 1 else first.resolve().parent.name
+        object.__setattr__(self, "run", self.options.run or own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +193,8 @@ class Importer:
     read: Callable[[Job], Iterator[Log]]
 
 
-def numbered_lines(job: Job, file: Path) -> Iterator[tuple[Where, str]]:
-    """Line by line, with its place; blank lines count and are left out."""
+def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tuple[Where, str]]:
+    """Line by line, with its place; blank lines count, and are left out unless asked for."""
     name, waiting = str(file), 0
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -196,7 +207,7 @@ def numbered_lines(job: Job, file: Path) -> Iterator[tuple[Where, str]]:
             except UnicodeDecodeError:
                 job.report.unusable(Where(name, number), "not text in UTF-8")
                 continue
-            if text.strip():
+            if blank or text.strip():
                 yield Where(name, number), text.rstrip("\r\n")
     job.advance(waiting)
 

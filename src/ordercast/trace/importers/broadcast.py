@@ -3,8 +3,8 @@
     b 1          broadcasts its message 1
     d 2 1        delivers message 1 of process 2
 
-A file is one process's log in its own order, so nothing is sorted and nothing is kept. Everything is
-for everyone. With a dependency configuration, localized causal order is judged as well.
+A file is one process's log in its own order, so nothing is sorted and nothing is kept. Everything
+is for everyone. With a dependency configuration, localized causal order is judged as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ordercast.errors import UsageError
-from ordercast.trace.event import Event
+from ordercast.trace.event import Event, Kind
 from ordercast.trace.importers.base import (
     Importer,
     Job,
@@ -30,7 +30,7 @@ from ordercast.trace.importers.localized import judge_localized, read_dependenci
 
 __all__ = ["BROADCAST", "Step", "events_of", "process_name", "steps"]
 
-LINE = re.compile(r"(?:(b)|d +(\d+)) +(\d+) *$")
+LINE = re.compile(r"(?:(b)|d +(\d{1,18})) +(\d{1,19}) *$", re.ASCII)
 EXPECTED = "expected 'b SEQ' or 'd SENDER SEQ'"
 
 
@@ -48,8 +48,8 @@ def read(job: Job) -> Iterator[Log]:
     job.report.processes[job.run] = names
     for process, name in enumerate(list(names)):
         found = steps(job, files[name], name)
-        yield Log(job.run, process, events_of(found, job.run, process, names, crashed=name in job.options.crashed
-            ))
+        crashed = name in job.options.crashed
+        yield Log(job.run, process, events_of(found, job.run, process, names, crashed=crashed))
     missing = names[len(files) :]
     if missing:
         job.report.incomplete.add(job.run)
@@ -94,8 +94,8 @@ def events_of(
             if step.sender not in names:
                 names.append(step.sender)
             origin = index[step.sender] = names.index(step.sender)
-        kind = "send" if step.broadcast else "deliver"
-        yield Event(run, process, position, kind, origin, step.number)  # type: ignore[arg-type]
+        kind: Kind = "send" if step.broadcast else "deliver"
+        yield Event(run, process, position, kind, origin, step.number)
     if crashed:
         yield Event(run, process, position + 1, "crash")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast.trace.event import Kind
 from ordercast.trace.importers.base import (
     Importer,
     Job,
@@ -28,11 +29,12 @@ from ordercast.trace.importers.store import Store, gathered
 __all__ = ["DSLAB"]
 
 ENTRIES = ("NodeStarted", "ProcessStarted", "LocalMessage", "Message", "TimerSet", "McStarted")
-FATES = {"NodeCrashed": "crash", "NodeRecovered": "recover"}
+FATES: dict[str, Kind] = {"NodeCrashed": "crash", "NodeRecovered": "recover"}
+LOCAL: dict[str, Kind] = {"LocalMessageReceived": "send", "LocalMessageSent": "deliver"}
 
 
 def read(job: Job) -> Iterator[Log]:
-    store = Store(job)
+    store = Store(job, whole=True)
     to = "everyone" if job.options.level == "application" else "receivers"
     yield from gathered(job, _records(job, store), store=store, to=to)
 
@@ -58,7 +60,7 @@ def _records(job: Job, store: Store) -> Iterator[Record]:
                     store.member(run, fields["proc"])
                 else:
                     yield from _happened(job, run, where, kind, fields, nodes)
-            except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 job.report.unusable(where, f"a {kind} without a proper {error}")
 
 
@@ -80,35 +82,29 @@ def _happened(
     fields: dict[str, Any],
     nodes: dict[str, list[str]],
 ) -> Iterator[Record]:
+    time_us = microseconds(float(fields["time"]), "s") if "time" in fields else None
     if kind in FATES:
         for process in nodes.get(fields["node"], [fields["node"]]):
-            yield Record(run, process, FATES[kind], where, time_us=_time(fields))  # type: ignore[arg-type]
-        return
-    if job.options.level == "application":
-        local = {"LocalMessageReceived": "send", "LocalMessageSent": "deliver"}.get(kind)
-        if local is not None:
+            yield Record(run, process, FATES[kind], where, time_us=time_us)
+    elif job.options.level == "application":
+        if kind in LOCAL:
             data, size = _data(fields)
-            yield Record(
-                *(run, fields["proc"], local, where, data),  # type: ignore[arg-type]
-                time_us=_time(fields),
-                bytes=size,
-            )
+            process = fields["proc"]
+            yield Record(run, process, LOCAL[kind], where, data, time_us=time_us, bytes=size)
     elif kind == "MessageSent":
-        to = fields.get("dst_proc") or fields["dest_proc"]
         yield Record(
-            *(run, fields["src_proc"], "send", where, str(fields["msg_id"])),  # type: ignore[arg-type]
-            destinations=(to,),
-            time_us=_time(fields),
+            run,
+            fields["src_proc"],
+            "send",
+            where,
+            str(fields["msg_id"]),
+            destinations=(fields.get("dst_proc") or fields["dest_proc"],),
+            time_us=time_us,
             bytes=_data(fields)[1],
         )
     elif kind == "MessageReceived":
         # The log does not say where: it was where the message was sent to.
-        message = str(fields["msg_id"])
-        yield Record(run, None, "deliver", where, message, time_us=_time(fields))
-
-
-def _time(fields: dict[str, Any]) -> int:
-    return microseconds(float(fields["time"]), "s")
+        yield Record(run, None, "deliver", where, str(fields["msg_id"]), time_us=time_us)
 
 
 def _data(fields: dict[str, Any]) -> tuple[str, int]:

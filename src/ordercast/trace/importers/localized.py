@@ -1,9 +1,9 @@
 """Localized causal order: only chosen processes' messages become dependencies.
 
-A message of x depends on the earlier ones of x, and on those that x had delivered from the processes
-that affect x. If all deliver in FIFO order, it is enough to look at what x itself had delivered:
-what these depend on follows by induction. FIFO order is part of the property, so a gap is a
-violation too. Kept in memory: one vector per broadcast after which something had been delivered.
+A message of x depends on the earlier ones of x, and on those that x had delivered from the
+processes that affect x. If all deliver in FIFO order, it is enough to look at what x itself had
+delivered: what these depend on follows by induction. FIFO order is part of the property, so a gap
+is a violation too. Kept in memory: a few numbers for each broadcast, nothing for deliveries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ordercast.errors import TraceError
-from ordercast.trace.verdicts import Verdict, Witness
+from ordercast.trace.verdicts import Outcome, Verdict, Witness
 
 __all__ = ["judge_localized", "read_dependencies"]
 
@@ -39,7 +39,7 @@ def read_dependencies(file: Path) -> Affects:
     lines = file.read_text().splitlines()
     for row, line in enumerate(lines[1:], start=2):
         words = line.split()
-        if not all(word.isdecimal() for word in words):
+        if not all(word.isascii() and word.isdecimal() and len(word) < 19 for word in words):
             raise TraceError(f"{file}, line {row}: expected numbers of processes, found {line!r}")
         if words:
             name, *others = (str(int(word)) for word in words)
@@ -68,8 +68,8 @@ def judge_localized(run: str, names: list[str], affects: Affects, logs: Logs) ->
                 violations += 1
                 witness = witness or _witness(process, names, step, lacks)
             had[step.sender] = max(had.get(step.sender, 0), step.number)
-    outcome = "violated" if violations else "unknown" if unknown else "holds"
-    return Verdict(run, "localized_causal", outcome, checked, violations, witness)  # type: ignore[arg-type]
+    outcome: Outcome = "violated" if violations else "unknown" if unknown else "holds"
+    return Verdict(run, "localized_causal", outcome, checked, violations, witness)
 
 
 def _needs(log: Iterator[Step], affecting: tuple[str, ...]) -> dict[int, tuple[int, ...]]:

@@ -101,10 +101,9 @@ def to_columns(events: list[Event]) -> pa.Table:
     import pyarrow as pa
 
     schema = arrow_schema()
-    columns = [
-        pa.array([getattr(event, field.name) for event in events], field.type) for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+    columns = zip(*map(msgspec.structs.astuple, events), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
 
 
 def _batches(rows: Iterable[T]) -> Iterator[list[T]]:

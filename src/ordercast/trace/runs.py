@@ -1,0 +1,74 @@
+"""One run of a trace that may have many, read as a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ordercast.errors import TraceError, UsageError
+from ordercast.trace.directory import read_events, read_manifests
+from ordercast.trace.event import Event
+from ordercast.trace.manifest import Manifest
+
+__all__ = ["Id", "OneRun", "parse_id", "text"]
+
+Id = tuple[int, int]
+"""A message: its origin and its number there."""
+
+
+def text(message: Id) -> str:
+    return f"{message[0]}:{message[1]}"
+
+
+def parse_id(word: str) -> Id:
+    match = re.fullmatch(r"(\d+):(\d+)", word, re.ASCII)
+    if match is None:
+        raise UsageError(f"{word!r} is not a message: say its origin and its number, such as 0:3")
+    return int(match[1]), int(match[2])
+
+
+class OneRun:
+    """The run that was named, or the only one there is."""
+
+    def __init__(self, trace: Path, run: str | None = None) -> None:
+        self.trace = trace
+        self.manifests = {manifest.run: manifest for manifest in read_manifests(trace)}
+        self.name = run
+        if run is None and len(self.manifests) == 1:
+            [self.name] = self.manifests
+
+    @property
+    def manifest(self) -> Manifest | None:
+        return None if self.name is None else self.manifests.get(self.name)
+
+    def events(self) -> Iterator[Event]:
+        """In the order of the files; another run than the one that is meant is passed over."""
+        named, found = self.name is not None, False
+        for event in read_events(self.trace):
+            if self.name is None:
+                self.name = event.run
+            if event.run == self.name:
+                found = True
+                yield event
+            elif not named:
+                raise UsageError(
+                    f"{self.trace}: there are several runs, {self.name!r} and {event.run!r} among "
+                    "them: choose one with --run"
+                )
+        if not found:
+            what = "no event" if self.name is None else f"no event of a run {self.name!r}"
+            raise TraceError(f"{self.trace}: there is {what} in it")
+
+    def who(self, process: int) -> str:
+        names = self.manifest.processes if self.manifest else ()
+        return names[process] if process < len(names) and names[process] else f"p{process}"
+
+    def process(self, word: str) -> int:
+        """The process that is meant, by its index or by its name."""
+        names = self.manifest.processes if self.manifest else ()
+        if word in names:
+            return names.index(word)
+        if not re.fullmatch(r"\d{1,9}", word, re.ASCII) or (names and int(word) >= len(names)):
+            raise UsageError(f"{self.trace}: there is no process {word!r} in it")
+        return int(word)

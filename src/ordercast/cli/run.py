@@ -137,10 +137,9 @@ def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Pla
 
 def _enough(faults: Faults, interval_ms: float) -> int:
     """So many messages that the last fault still finds the members talking."""
-    last_ms = faults.end_us / 1000
-    if not last_ms or interval_ms <= 0:
+    if not faults or interval_ms <= 0:
         return MESSAGES
-    return max(MESSAGES, math.ceil((last_ms + OUTLAST_MS) / interval_ms))
+    return max(MESSAGES, math.ceil((faults.end_us / 1000 + OUTLAST_MS) / interval_ms))
 
 
 def _launch(plan: Plan, directory: Path, progress: Steps) -> Outcome:

@@ -101,3 +101,10 @@ def test_a_member_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> No
             assert await take(a, 1) == ["b:1 while a is away"]
 
     asyncio.run(run())
+
+
+def test_many_members_in_one_process() -> None:
+    """Forty of them: 780 connections, 1,600 deliveries; then all leave."""
+    names = [f"m{number:02}" for number in range(40)]
+    peers = addresses(*names)
+    asyncio.run(meet({name: {"peers": peers} for name in names}))

@@ -13,12 +13,38 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ordercast import __version__
-from ordercast.cli import algorithms, keys, node, report, run, simulate, sweep, verify
+from ordercast.cli import (
+    algorithms,
+    bench,
+    explain,
+    export,
+    import_,
+    keys,
+    node,
+    report,
+    run,
+    simulate,
+    sweep,
+    verify,
+)
 from ordercast.errors import OrdercastError
 
 __all__ = ["VERBS", "main", "parser"]
 
-VERBS = (run, node, simulate, sweep, verify, report, keys, algorithms)
+VERBS = (
+    run,
+    node,
+    simulate,
+    sweep,
+    verify,
+    report,
+    explain,
+    import_,
+    export,
+    keys,
+    algorithms,
+    bench,
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"ordercast {__version__}")
     verbs = top.add_subparsers(metavar="VERB", required=True, dest="verb")
     for verb in VERBS:
-        name = verb.__name__.rpartition(".")[2]
+        name = verb.__name__.rpartition(".")[2].rstrip("_")
         summary, _, example = (verb.__doc__ or "").partition("\n\n")
         own = verbs.add_parser(
             name,

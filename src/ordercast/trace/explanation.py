@@ -61,7 +61,8 @@ class Wait(Struct, frozen=True):
     waited_us: int | None
     pending: tuple[Predecessor, ...]
     """What it had to come after and was not delivered yet when it arrived, in the order in which
-    those were delivered; without an arrival, when it was delivered."""
+    those were delivered; without an arrival, when it was delivered. Nothing, if it is not
+    addressed to the process: then no order was promised."""
     missing: tuple[str, ...]
     """Those of them that were not delivered first: causal order forbids that."""
     chain: tuple[Step, ...]
@@ -86,9 +87,9 @@ def relate(run: OneRun, first: Id, second: Id) -> Relation:
         _check_sent(run, causality, message, found)
     chain, back = causality.chain(first, second), causality.chain(second, first)
     crossings = [
-        Step(event.process, event.position, "deliver", text(event.message))
+        Step(met.process, met.position, "deliver", text(message))
         for message, other in ((first, second), (second, first))
-        if (event := _first([e for e in found if e.message == message], "deliver", other[0]))
+        if (met := _first([e for e in found if e.message == message], "deliver", other[0]))
     ]
     return Relation(
         run=run.name or "",
@@ -124,15 +125,17 @@ def why_then(run: OneRun, message: Id, process: int) -> Wait:
     if arrival and delivery and delivery.position < arrival.position:
         arrival = None
     reference = arrival or delivery
-    unmet = causality.unmet(message, reference.position if reference else NEVER)
+    send = next(event for event in found if event.kind == "send")
+    addressed = send.destinations is None or process in send.destinations
+    limit = reference.position if reference else NEVER
+    unmet = causality.unmet(message, limit) if addressed else []
     pending, before = _look(run, process, unmet, delivery)
     missing = _missing(pending, delivery)
-    send = next(event for event in found if event.kind == "send")
     return Wait(
         run=run.name or "",
         message=text(message),
         process=process,
-        addressed=send.destinations is None or process in send.destinations,
+        addressed=addressed,
         arrived=_moment(arrival),
         delivered=_moment(delivery),
         waited_us=_between(arrival, delivery),
@@ -164,7 +167,7 @@ def _check_sent(run: OneRun, causality: Causality, message: Id, found: list[Even
 def _look(
     run: OneRun, process: int, unmet: list[Id], delivery: Event | None
 ) -> tuple[tuple[Predecessor, ...], Moment | None]:
-    """When those came, and what the process did right before the delivery."""
+    """When those came, and what the process did with another message right before."""
     wanted = set(unmet)
     seen: dict[tuple[Id, Kind], Event] = {}
     before: Event | None = None
@@ -174,7 +177,9 @@ def _look(
         key = event.message, event.kind
         if event.message in wanted and (key not in seen or event.position < seen[key].position):
             seen[key] = event
-        if delivery and (before.position if before else -1) < event.position < delivery.position:
+        if delivery is None or event.message == delivery.message:
+            continue
+        if (before.position if before else -1) < event.position < delivery.position:
             before = event
     came = [
         Predecessor(

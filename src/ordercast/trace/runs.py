@@ -35,6 +35,8 @@ class OneRun:
         self.trace = trace
         self.manifests = {manifest.run: manifest for manifest in read_manifests(trace)}
         self.name = run
+        self.named = run is not None
+        """Did someone ask for this run?"""
         if run is None and len(self.manifests) == 1:
             [self.name] = self.manifests
 
@@ -44,21 +46,26 @@ class OneRun:
 
     def events(self) -> Iterator[Event]:
         """In the order of the files; another run than the one that is meant is passed over."""
-        named, found = self.name is not None, False
+        if self.name is None and len(self.manifests) > 1:
+            raise self._several(*list(self.manifests)[:2])
+        found = False
         for event in read_events(self.trace):
             if self.name is None:
                 self.name = event.run
             if event.run == self.name:
                 found = True
                 yield event
-            elif not named:
-                raise UsageError(
-                    f"{self.trace}: there are several runs, {self.name!r} and {event.run!r} among "
-                    "them: choose one with --run"
-                )
+            elif not self.named:
+                raise self._several(self.name, event.run)
         if not found:
             what = "no event" if self.name is None else f"no event of a run {self.name!r}"
             raise TraceError(f"{self.trace}: there is {what} in it")
+
+    def _several(self, one: str, two: str) -> UsageError:
+        return UsageError(
+            f"{self.trace}: there are several runs, {one!r} and {two!r} among them: choose one "
+            "with --run"
+        )
 
     def who(self, process: int) -> str:
         names = self.manifest.processes if self.manifest else ()

@@ -1,0 +1,128 @@
+"""Write a trace, or a part of it, for another tool.
+
+Viewers take one run, and not all of it: choose a part by processes, messages, time, or what is
+around a message. With --witness it is what proves that a property is violated. Rows (csv, parquet,
+jsonl) can be of any number, and of all runs.
+
+example:
+  ordercast export out --format shiviz -o out.log --around 0:3 --events 20
+  ordercast export out --format perfetto -o out.json --from 10ms --to 25ms
+  ordercast export out --format mermaid -o out.mmd --witness causal
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from ordercast.cli.console import steps
+from ordercast.cli.logs import gather_logs
+from ordercast.cli.verify import add_spark_arguments
+from ordercast.cli.witness import witness_cut
+from ordercast.errors import UsageError
+from ordercast.trace.exporters import FORMATS, Cut, export_trace
+from ordercast.trace.runs import Id, OneRun, parse_id
+from ordercast.trace.verdicts import properties_named
+
+__all__ = ["act", "add_arguments"]
+
+AROUND_EVENTS = 10
+_UNIT_US = {"": 1, "us": 1, "ms": 1_000, "s": 1_000_000}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "trace", type=Path, metavar="TRACE", help="a trace directory, or an events file"
+    )
+    names = "; ".join(f"{name}: {one.summary}" for name, one in FORMATS.items())
+    parser.add_argument(
+        "--format", choices=tuple(FORMATS), required=True, metavar="FORMAT", help=names
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--run", help="which run, if the trace has several")
+    parser.add_argument("--processes", metavar="PROCESSES", help="only these, such as 0,2")
+    parser.add_argument("--messages", metavar="MESSAGES", help="only these, such as 0:3,1:7")
+    parser.add_argument(
+        "--from", dest="start", type=_time, metavar="TIME",
+        help="only from this time after the run's first event, such as 10ms",
+    )  # fmt: skip
+    parser.add_argument("--to", dest="end", type=_time, metavar="TIME", help="only up to this time")
+    parser.add_argument("--around", metavar="MESSAGE", help="only what is near this message")
+    parser.add_argument(
+        "--events", type=int, metavar="N",
+        help="how many events before and after, at each process "
+        f"(default: {AROUND_EVENTS} with --around, none with --witness)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--witness", metavar="PROPERTY", help="only what proves that this is violated"
+    )
+    parser.add_argument(
+        "--verdicts", type=Path, metavar="FILE",
+        help="with --witness: what 'ordercast verify --json' printed, so as not to judge again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--quiesced", action="store_true",
+        help="with --witness: a run without a manifest had come to rest",
+    )  # fmt: skip
+    add_spark_arguments(parser)
+
+
+def act(options: argparse.Namespace) -> int:
+    _refuse(options)
+    gather_logs(options.trace)
+    run = OneRun(options.trace, options.run)
+    cut = _cut(options, run)
+    with steps() as progress:
+        progress.begin(f"exporting {options.trace}")
+        events = export_trace(run, options.output, format=options.format, cut=cut)
+    print(f"{options.format}: {events} event{'s' * (events != 1)}: {options.output}")
+    if note := FORMATS[options.format].note:
+        print(note)
+    return 0
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    """An option that nobody heeds is a mistake."""
+    if options.around is not None and options.witness is not None:
+        raise UsageError("--around and --witness both choose the place: give one of them")
+    if options.events is not None:
+        if options.around is None and options.witness is None:
+            raise UsageError("--events is about surroundings: give it with --around or --witness")
+        if options.events < 0:
+            raise UsageError("--events cannot be less than 0")
+    if options.verdicts is not None and options.witness is None:
+        raise UsageError("--verdicts says where a witness is: give it with --witness")
+    if options.witness is not None:
+        properties_named([options.witness])
+
+
+def _cut(options: argparse.Namespace, run: OneRun) -> Cut:
+    processes = frozenset(map(run.process, _parts(options.processes)))
+    around: frozenset[Id] = frozenset()
+    events = options.events or 0
+    if options.around is not None:
+        around = frozenset({parse_id(options.around)})
+        events = AROUND_EVENTS if options.events is None else options.events
+    elif options.witness is not None:
+        around, involved = witness_cut(options, run)
+        processes = processes or (frozenset() if events else involved)
+    return Cut(
+        processes=processes,
+        messages=frozenset(map(parse_id, _parts(options.messages))),
+        start_us=options.start,
+        end_us=options.end,
+        around=around,
+        events=events,
+    )
+
+
+def _parts(words: str | None) -> list[str]:
+    return [] if words is None else [word for word in words.split(",") if word]
+
+
+def _time(word: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|)", word, re.ASCII)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a time, such as 10ms or 2.5s")
+    return round(float(match[1]) * _UNIT_US[match[2]])

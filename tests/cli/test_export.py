@@ -1,0 +1,173 @@
+"""`ordercast export` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main, parser
+from ordercast.oracle import judge
+from ordercast.trace import Trace
+from ordercast.trace.exporters import FORMATS
+
+from ..pipeline.builders import run, write
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "export.md"
+
+# The third hears the answer before the question; the fourth has no part in it.
+EARLY = run("r", "s1 d0:1", "d0:1 s1 d1:1", "d1:1 d0:1", "d0:1 d1:1")
+WITNESS = [
+    "sequenceDiagram",
+    *(f"  participant p{process} as p{process}" for process in range(3)),
+    "  Note over p0: sends 0:1",
+    "  p0-)p1: 0:1",
+    "  Note over p0: delivers 0:1",
+    "  Note over p1: sends 1:1",
+    "  p1-)p2: 1:1",
+    "  p0-)p2: 0:1",
+    "  Note over p1: delivers 1:1",
+]
+
+
+@pytest.fixture(params=["jsonl", "parquet"])
+def early(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return write(tmp_path / "early", [EARLY], request.param)
+
+
+def export(*arguments: object) -> int:
+    return main(["export", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format(
+    format: str, early: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert export(early, "--format", format, "-o", out) == 0
+    done = capsys.readouterr()
+    told = done.out.splitlines()
+    assert told[0] == f"{format}: 9 events: {out}"
+    assert told[1:] == ([FORMATS[format].note] if FORMATS[format].note else [])
+    assert done.err == f"exporting {early} …\n"
+    assert out.stat().st_size > 0
+    assert f"{format}`" in DOCS.read_text()
+
+
+def test_shiviz_says_how_to_read_it(
+    early: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(early, "--format", "shiviz", "-o", tmp_path / "out") == 0
+    parser_told = (
+        capsys.readouterr().out.splitlines()[1].removeprefix("ShiViz reads it with the parser ")
+    )
+    python = re.sub(r"\(\?<(\w+)>", r"(?P<\1>", parser_told)
+    found = list(re.finditer(python, (tmp_path / "out").read_text()))
+    assert len(found) == 9
+    assert all(json.loads(match["clock"])[match["host"]] > 0 for match in found)
+
+
+def test_a_witness(early: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.mmd"
+    assert export(early, "--format", "mermaid", "-o", out, "--witness", "causal") == 0
+    assert out.read_text().splitlines() == WITNESS
+
+
+def test_a_witness_that_was_found_before(early: Path, tmp_path: Path) -> None:
+    [trace] = Trace.load(early)
+    [verdict] = judge(trace, ["causal"])
+    stored = tmp_path / "verdicts.json"
+    assert verdict.witness is not None
+    row = {
+        **{name: getattr(verdict, name) for name in ("run", "property", "verdict", "checked")},
+        "violations": 1,
+        "witness": {"process": 2, "messages": ["0:1", "1:1"], "sentence": "…"},
+    }
+    stored.write_text(json.dumps({"runs": 1, "events": 9, "verdicts": [row]}))
+    out = tmp_path / "out.mmd"
+    options = ("--witness", "causal", "--verdicts", stored)
+    assert export(early, "--format", "mermaid", "-o", out, *options) == 0
+    assert out.read_text().splitlines() == WITNESS
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_witness_in_a_run_that_only_spark_can_judge(tmp_path: Path) -> None:
+    more = " ".join(f"s{number}" for number in range(2, 600))
+    one = run("r", f"s1 d0:1 {more}", "d0:1 s1 d1:1", "d1:1 d0:1", "d0:1 d1:1")
+    trace, out = write(tmp_path / "t", [one]), tmp_path / "out.mmd"
+    assert export(trace, "--format", "mermaid", "-o", out, "--witness", "causal") == 0
+    assert out.read_text().splitlines() == WITNESS
+
+
+def test_a_witness_with_its_surroundings(early: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    options = ("--witness", "causal", "--events", "5")
+    assert export(early, "--format", "jsonl", "-o", out, *options) == 0
+    [left] = Trace.load(out)
+    assert len(left.events) == 9
+
+
+def test_options_that_cut(early: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    options = shlex.split("--processes p2,3 --messages 0:1 --around 1:1 --events 1")
+    assert export(early, "--format", "jsonl", "-o", out, *options) == 0
+    [left] = Trace.load(out)
+    assert [(event.process, event.position) for event in left.events] == [(2, 1), (3, 0)]
+
+
+def test_rows_of_all_runs_or_of_one(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t", [run("a", "s1"), run("b", "s1 s2")])
+    out = tmp_path / "out.jsonl"
+    for options, runs in (((), ["a", "b"]), (("--run", "b"), ["b"])):
+        assert export(trace, "--format", "jsonl", "-o", out, *options) == 0
+        assert [one.manifest.run for one in Trace.load(out)] == runs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--format dot", "there are several runs, 'a' and 'b' among them: choose one with --run"),
+        ("--format dot --run c", "there is no event of a run 'c' in it"),
+        ("--format csv --run a --processes 9", "there is no process '9' in it"),
+        ("--format csv --messages 1", "'1' is not a message: say its origin and its number"),
+        ("--format csv --messages 0:9", "nothing is left after the cut"),
+        ("--format csv --around 0:9", "there is no message 0:9 in the trace"),
+        ("--format csv --from 1ms", "the events have no times: cut with --around instead"),
+        ("--format csv --events 3", "--events is about surroundings: give it with --around"),
+        ("--format csv --around 0:1 --events -1", "--events cannot be less than 0"),
+        ("--format csv --around 0:1 --witness fifo", "both choose the place: give one of them"),
+        ("--format csv --verdicts x", "--verdicts says where a witness is"),
+        ("--format csv --run a --witness speed", "there is no property 'speed'"),
+        ("--format csv --run a --witness fifo", "no witness says that fifo is violated in run 'a'"),
+        ("--format csv --run a --witness fifo --verdicts {bad}", "not the output of 'ordercast"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = write(tmp_path / "t", [run("a", "s1", "d0:1"), run("b", "s1", "d0:1")])
+    (tmp_path / "bad").write_text("[]")
+    words = arguments.format(bad=tmp_path / "bad").split()
+    assert export(trace, *words, "-o", tmp_path / "out") == 2
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert sentence in done.err.splitlines()[-1]
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize("options", ["--format png", "--format csv --from soon"])
+def test_what_the_parser_refuses(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        export("t", *options.split(), "-o", "out")
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_commands_of_the_page_are_ones_that_the_parser_takes() -> None:
+    commands = re.findall(r"^    ordercast (.+)$", DOCS.read_text(), re.MULTILINE)
+    assert len(commands) >= 5
+    for command in commands:
+        parser().parse_args(shlex.split(command))

@@ -230,12 +230,7 @@ class Node:
         peer = self._peers[process]
         if not peer.suspected:
             peer.suspected = True
-            logger.info(
-                "%s: suspects that %s is down",
-                self.name,
-                peer.name,
-                extra=about("suspected", self.name, peer.name),
-            )
+            self._note("suspected", peer, f"suspects that {peer.name} is down")
             self._inputs.other("suspect", process)
             self._changed()
 
@@ -244,12 +239,7 @@ class Node:
         peer = self._peers[process]
         if peer.suspected and not peer.dead:
             peer.suspected = False
-            logger.info(
-                "%s: %s is up after all",
-                self.name,
-                peer.name,
-                extra=about("trusted", self.name, peer.name),
-            )
+            self._note("trusted", peer, f"{peer.name} is up after all")
             self._inputs.other("trust", process)
             self._changed()
 
@@ -259,13 +249,7 @@ class Node:
         if not peer.dead:
             self.suspect(process)
             peer.dead = True
-            logger.warning(
-                "%s: declares %s dead: %s",
-                self.name,
-                peer.name,
-                reason,
-                extra=about("dead", self.name, peer.name),
-            )
+            self._note("dead", peer, f"declares {peer.name} dead: {reason}", logging.WARNING)
             if peer.connection is not None:
                 peer.connection.part(f"{self.name} declared {peer.name} dead: {reason}", final=True)
             self._inputs.other("bury", process)
@@ -372,29 +356,19 @@ class Node:
             self._inputs.other("meet", peer.index, hello.life)
         peer.refused = None
         peer.spoke = True
-        logger.info(
-            "%s: connected with %s",
-            self.name,
-            peer.name,
-            extra=about("connected", self.name, peer.name),
-        )
+        self._note("connected", peer, f"connected with {peer.name}")
         self.trust(peer.index)
         peer.pump()
         self._changed()
 
     def parted(self, peer: Peer, bye: Bye) -> None:
         """The peer has hung up and said why."""
-        logger.info(
-            "%s: %s has hung up: %s",
-            self.name,
-            peer.name,
-            bye.reason,
-            extra=about("hung_up", self.name, peer.name),
-        )
+        reason = " ".join(bye.reason.split())  # one line, whatever it sends
+        self._note("hung_up", peer, f"{peer.name} has hung up: {reason}")
         if bye.final:
-            peer.refused = bye.reason
+            peer.refused = reason
             if peer.link.received:
-                self.fail(OrdercastError(f"{peer.name} will not have this member: {bye.reason}"))
+                self.fail(OrdercastError(f"{peer.name} will not have this member: {reason}"))
         elif peer.connection is not None:
             self.suspect(peer.index)
         self._changed()
@@ -481,6 +455,10 @@ class Node:
             self._held_max = max(self._held_max, self._held_last)
 
     # Little things.
+
+    def _note(self, event: str, peer: Peer, text: str, level: int = logging.INFO) -> None:
+        extra = about(event, self.name, peer.name)
+        logger.log(level, "%s: %s", self.name, text, extra=extra)
 
     def _name_of(self, index: int) -> str:
         return self.names[index] if index < len(self.names) else f"member {index}"

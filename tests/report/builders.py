@@ -143,9 +143,18 @@ def laid_out(trace: Trace, part: Part | None = None, width: float = 900) -> tupl
 
 
 def diagram(trace: Trace, part: Part | None = None) -> ElementTree.Element:
-    """The drawn SVG, parsed: it must be well-formed XML for this."""
-    box = ElementTree.fromstring(draw(trace, part or whole(trace), name="d", title="A run"))
-    return box.findall(f"{SVG}svg")[0]
+    """The drawn SVG, parsed: it must be well-formed XML for this. Of a long one, all strips."""
+    drawn = draw(trace, part or whole(trace), name="d", title="A run")
+    box, _, rest = drawn.partition('<script type="text/plain" class="rest">')
+    svg = ElementTree.fromstring(box).find(f".//{SVG}svg[@role='img']")
+    assert svg is not None
+    layers = {group.get("class"): group for group in svg.findall(f"{SVG}g")}
+    right = float(svg.get("width", ""))
+    for line in rest.partition("</script>")[0].split("\n")[1:]:
+        layer, left, _, shape = line.split("\t")
+        if float(left) > right:
+            layers[layer].extend(ElementTree.fromstring(f"<g xmlns='{SVG[1:-1]}'>{shape}</g>"))
+    return svg
 
 
 def groups(svg: ElementTree.Element, *classes: str) -> list[ElementTree.Element]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -25,14 +27,14 @@ class Page(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
+        self._text: list[str] = []
         self.feed(page)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
-        self.text += " "
+        self._text.append(" ")
         if tag not in VOID:
             self.open.append(tag)
 
@@ -43,12 +45,12 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text += data
+        if not {"style", "script"} & set(self.open):
+            self._text.append(data)
 
     @property
     def words(self) -> str:
-        return " ".join(self.text.split())
+        return " ".join("".join(self._text).split())
 
 
 def page_of(trace: Trace, *verdicts: Verdict, **limits: int) -> Page:
@@ -143,7 +145,7 @@ def test_runs_beyond_the_limit_are_told_and_violated_ones_come_first() -> None:
 def test_runs_whose_events_are_not_at_hand_are_told() -> None:
     traces = [run(QUESTION, name=f"r{number}") for number in range(1, 4)]
     page = render(judgement_on(traces), traces[:1])
-    assert "The events of 2 judged runs were not given to the report" in page
+    assert "1 of 3 runs are drawn, violated ones first; 2 are left out." in page
     assert "r3" in page
 
 
@@ -214,7 +216,9 @@ def test_names_are_only_text_wherever_they_stand() -> None:
     verdict = broken(run=EVIL, messages=("0:1", "1:1", EVIL), sentence=EVIL)
     page = Page(render(judgement_on([trace], verdict), [trace], title=EVIL))
     tags = {tag for tag, _ in page.elements}
-    assert not tags & {"script", "img", "iframe", "object"}
+    assert not tags & {"img", "iframe", "object"}
+    scripts = [attributes for tag, attributes in page.elements if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "run-1-log"}, {}]
     assert not [name for _, attributes in page.elements for name in attributes if name[:2] == "on"]
     assert "{{7*7}}" in page.words
 
@@ -224,7 +228,12 @@ def test_nothing_is_fetched_and_nothing_can_be() -> None:
     assert set(re.findall(r"https?://[^\s\"'<]*", page)) == {"http://www.w3.org/2000/svg"}
     assert "url(" not in page
     assert "@import" not in page
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    [text] = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
+    digest = b64encode(sha256(text.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
     links = [a.get("href") or "" for t, a in Page(page).elements if t in ("a", "link")]
     assert all(link.startswith(("#", "data:")) for link in links)
@@ -245,6 +254,7 @@ def test_every_id_is_used_once_and_every_reference_exists() -> None:
 def test_every_diagram_is_well_formed() -> None:
     trace = random_run(2, crash=True)
     page = render(judgement_on([trace], broken()), [trace])
+    page = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     drawings = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
     assert len(drawings) > 5
     for drawing in drawings:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.report.summary import headline, ladder, rows
+from ordercast.report.digest import digest_of
+from ordercast.report.summary import Headline, headline, ladder, rows
 from ordercast.report.words import count, duration, listing
 from ordercast.trace.verdicts import Judgement, Verdict
 from tests.report.builders import HELD, broken, judgement_on, run
+
+
+def headline_on(judgement: Judgement) -> Headline:
+    return headline(digest_of(judgement, lines=9))
 
 
 @pytest.mark.parametrize(
@@ -41,34 +46,34 @@ from tests.report.builders import HELD, broken, judgement_on, run
 def test_the_headline_says_it_in_words(
     verdicts: tuple[Verdict, ...], text: str, standing: str
 ) -> None:
-    found = headline(judgement_on([run(HELD)], *verdicts))
+    found = headline_on(judgement_on([run(HELD)], *verdicts))
     assert (found.text, found.standing) == (text, standing)
 
 
 def test_the_headline_counts_runs() -> None:
     traces = [run(HELD, name=f"r{number}") for number in range(1, 13)]
-    assert headline(judgement_on(traces)).text == "Causal order held in all 12 runs"
+    assert headline_on(judgement_on(traces)).text == "Causal order held in all 12 runs"
     one = judgement_on(traces, broken(run="r7"))
-    assert headline(one).text == "Causal order was violated in run r7, 1 of 12"
+    assert headline_on(one).text == "Causal order was violated in run r7, 1 of 12"
     two = judgement_on(traces, broken(run="r7"), broken(run="r9"))
-    assert headline(two).text == "Causal order was violated in 2 of 12 runs"
+    assert headline_on(two).text == "Causal order was violated in 2 of 12 runs"
 
 
 def test_the_headline_knows_total_order_and_promises_of_none() -> None:
     def text(*promises: str) -> str:
-        return headline(judgement_on([run(HELD)], promises=promises)).text
+        return headline_on(judgement_on([run(HELD)], promises=promises)).text
 
     assert text("total_pairwise", "total_acyclic") == "Total order held in run r1"
     assert text("fifo", "causal", "total_acyclic") == "Causal order and total order held in run r1"
     assert text("validity") == "Every promise held in run r1"
     assert text() == "Nothing was promised; synchronous order is what held"
-    assert headline(Judgement(0, 0, (), {})).text == "There was nothing to judge"
+    assert headline_on(Judgement(0, 0, (), {})).text == "There was nothing to judge"
 
 
 def test_the_ladder_shows_what_held_what_broke_and_what_nobody_judged() -> None:
     judgement = judgement_on([run(HELD)], broken())
     kept = tuple(v for v in judgement.verdicts if v.property != "synchronous")
-    rungs = ladder(Judgement(1, 12, kept, judgement.promises))
+    rungs = ladder(digest_of(Judgement(1, 12, kept, judgement.promises), lines=9))
     assert [(rung.order, rung.word, rung.promised) for rung in rungs] == [
         ("async", "held", False),
         ("fifo", "held", True),
@@ -78,10 +83,8 @@ def test_the_ladder_shows_what_held_what_broke_and_what_nobody_judged() -> None:
 
 
 def test_an_empty_pass_is_told_apart_from_a_pass() -> None:
-    found = {
-        row.name: row.word
-        for row in rows(judgement_on([run(HELD)], Verdict("r1", "fifo", "holds", 0, 0)))
-    }
+    judgement = judgement_on([run(HELD)], Verdict("r1", "fifo", "holds", 0, 0))
+    found = {row.name: row.word for row in rows(digest_of(judgement, lines=9))}
     assert found["fifo"] == "nothing to check"
     assert found["causal"] == "holds"
 

@@ -1,51 +1,112 @@
-"""Write the page: verdicts, witnesses and space-time diagrams, in one file that opens offline.
+"""Write the page: verdicts, witnesses, diagrams and costs, in one file that opens offline.
 
-The trace is judged on Spark first, unless --verdicts names what `verify --json` printed.
+The trace is judged on Spark first, unless --results names the tables of `verify --output`, or
+--verdicts what `verify --json` printed. The directory of a sweep gives the page of its curves.
+With --compare, two runs stand side by side, with what differs on top.
 
 example:
   ordercast report out -o report.html
+  ordercast report out --results results -o report.html
+  ordercast report out --compare other -o compared.html
+  ordercast report sweep-out -o sweep.html
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.verify import add_spark_arguments, judge
-from ordercast.errors import TraceError
-from ordercast.report import write
-from ordercast.trace.directory import Trace
+from ordercast.errors import TraceError, UsageError
+from ordercast.report import Limits
+from ordercast.report.comparison import compare
+from ordercast.report.digest import digest_of
+from ordercast.report.page import compose
+from ordercast.report.reading import read_samples
+from ordercast.report.results import read_results
+from ordercast.report.sample import Judged, Sample, judged_in
+from ordercast.report.sheet import save
+from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
+from ordercast.trace import Manifest, read_manifests
 from ordercast.trace.verdicts import Judgement, Verdict, promised
 
 __all__ = ["act", "add_arguments"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", type=Path, metavar="TRACE")
+    parser.add_argument("trace", type=Path, metavar="TRACE", help="a trace, or a sweep's directory")
     parser.add_argument("-o", "--output", type=Path, default=Path("report.html"), metavar="FILE")
-    parser.add_argument(
+    known = parser.add_mutually_exclusive_group()
+    known.add_argument(
+        "--results", type=Path, metavar="DIR", help="the tables of 'ordercast verify --output'"
+    )
+    known.add_argument(
         "--verdicts", type=Path, metavar="FILE", help="what 'ordercast verify --json' printed"
     )
     parser.add_argument(
         "--quiesced", action="store_true", help="runs without a manifest had come to rest"
     )
+    parser.add_argument(
+        "--compare", type=Path, metavar="TRACE", help="another trace: both side by side"
+    )
     add_spark_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
-    gather_logs(options.trace)
-    if options.verdicts is None:
-        judgement = judge(options, options.trace, quiesced=options.quiesced)
-        traces = Trace.load(options.trace, quiesced=options.quiesced)
+    if options.compare is not None:
+        page = _comparison(options)
+    elif is_sweep(options.trace):
+        page = render_sweep(read_sweep(options.trace))
     else:
-        traces = Trace.load(options.trace, quiesced=options.quiesced)
-        judgement = _stored(options.verdicts, traces)
-    write(judgement, traces, options.output)
+        page = _page(options)
+    save(page, options.output)
     print(f"report: {options.output}")
     return 0
+
+
+def _page(options: argparse.Namespace) -> str:
+    gather_logs(options.trace)
+    limits = Limits()
+
+    def samples(judged: Sequence[Judged]) -> list[Sample]:
+        return read_samples(options.trace, judged, limits=limits, quiesced=options.quiesced)
+
+    if options.results is not None:
+        results = read_results(options.results, lines=limits.run_lines)
+        drawn = [
+            replace(sample, costs=results.costs(sample.trace.manifest.run))
+            for sample in samples(results.judged(limits.runs))
+        ]
+        return compose(results.digest, drawn, limits=limits)
+    if options.verdicts is not None:
+        judgement = _stored(options.verdicts, options.trace)
+    else:
+        judgement = judge(options, options.trace, quiesced=options.quiesced)
+    digest = digest_of(judgement, lines=limits.run_lines)
+    runs = [line.name for line in digest.lines[: limits.runs]]
+    return compose(digest, samples(judged_in(judgement, runs)), limits=limits)
+
+
+def _comparison(options: argparse.Namespace) -> str:
+    """The worst run of each trace."""
+    if options.results is not None or options.verdicts is not None:
+        raise UsageError("--compare judges both traces: leave --results and --verdicts out")
+    limits = Limits()
+    samples = []
+    for trace in (options.trace, options.compare):
+        gather_logs(trace)
+        judgement = judge(options, trace, quiesced=options.quiesced)
+        worst = [line.name for line in digest_of(judgement, lines=1).lines]
+        judged = judged_in(judgement, worst)
+        samples += read_samples(trace, judged, limits=limits, quiesced=options.quiesced)
+    if len(samples) < 2:
+        raise UsageError("there is no run to compare in one of the traces")
+    return compare(*samples, limits=limits)
 
 
 class _Stored(msgspec.Struct):
@@ -54,14 +115,13 @@ class _Stored(msgspec.Struct):
     verdicts: tuple[Verdict, ...]
 
 
-def _stored(path: Path, traces: list[Trace]) -> Judgement:
+def _stored(path: Path, trace: Path) -> Judgement:
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
     except msgspec.DecodeError as error:
         raise TraceError(f"{path}: not the output of 'ordercast verify --json': {error}") from None
-    known = {trace.manifest.run for trace in traces}
-    if strange := {verdict.run for verdict in stored.verdicts} - known:
-        raise TraceError(f"{path}: speaks of run {min(strange)!r}, which is not in the trace")
+    manifests = {manifest.run: manifest for manifest in read_manifests(trace)}
+    runs = dict.fromkeys(verdict.run for verdict in stored.verdicts)
     judged = {verdict.property for verdict in stored.verdicts}
-    promises = {trace.manifest.run: promised(trace.manifest, judged) for trace in traces}
+    promises = {run: promised(manifests.get(run, Manifest(run, ())), judged) for run in runs}
     return Judgement(stored.runs, stored.events, stored.verdicts, promises)

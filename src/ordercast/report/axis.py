@@ -9,9 +9,9 @@ from itertools import pairwise
 from statistics import median
 from typing import TypeVar
 
-from ordercast.report.words import duration
+from ordercast.report.words import duration, instant
 
-__all__ = ["Axis", "Cut", "Instant", "Tick", "build_axis", "shortened"]
+__all__ = ["Axis", "Cut", "Instant", "Tick", "build_axis", "shortened", "x_at"]
 
 T = TypeVar("T")
 
@@ -71,6 +71,12 @@ def build_axis(instants: Sequence[Instant], *, zero_us: int) -> Axis:
     return Axis(tuple(_ticks(instants, zero_us, limit)), tuple(cuts))
 
 
+def x_at(instants: Sequence[Instant], time_us: int) -> float:
+    """Where a time is that may be before, after or between all marks."""
+    at = bisect_right([instant.time_us for instant in instants], time_us) - 1
+    return _x(instants, at, time_us) if at >= 0 else instants[0].left
+
+
 def _ticks(instants: Sequence[Instant], zero_us: int, limit: int) -> list[Tick]:
     first, last = instants[0], instants[-1]
     step = _round_step((last.time_us - first.time_us) * TICK_WISHED / _width(instants))
@@ -84,7 +90,7 @@ def _ticks(instants: Sequence[Instant], zero_us: int, limit: int) -> list[Tick]:
         idle = at + 1 < len(times) and times[at + 1] - times[at] > limit
         if not (idle and time_us > times[at]) and (not ticks or x - ticks[-1].x >= TICK_APART):
             ticks.append(
-                Tick(round(x, 2), duration(time_us - zero_us) if time_us > zero_us else "0")
+                Tick(round(x, 2), instant(time_us - zero_us, step) if time_us > zero_us else "0")
             )
         beyond = times[at + 1] if idle else time_us + step
         time_us = max(time_us + step, zero_us + -(-(beyond - zero_us) // step) * step)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ordercast.report.digest import Digest
 from ordercast.report.history import History, name_of, wait_us
 from ordercast.report.words import count, duration, message_text
 from ordercast.trace import Trace
-from ordercast.trace.verdicts import Judgement
 
 __all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
 
@@ -24,13 +24,13 @@ class Fact:
     value: str
 
 
-def facts_of_all(judgement: Judgement, traces: Sequence[Trace]) -> list[Fact]:
+def facts_of_all(digest: Digest, traces: Sequence[Trace]) -> list[Fact]:
     manifests = [trace.manifest for trace in traces]
     facts = [
-        Fact("Runs", f"{judgement.runs:,}"),
-        Fact("Events", f"{judgement.events:,}"),
+        Fact("Runs", f"{digest.runs:,}"),
+        Fact("Events", f"{digest.events:,}"),
     ]
-    if not traces:
+    if len(traces) < max(digest.runs, 1):  # Some cannot speak for all.
         return facts
     return [
         *facts,
@@ -42,15 +42,14 @@ def facts_of_all(judgement: Judgement, traces: Sequence[Trace]) -> list[Fact]:
     ]
 
 
-def facts_of_run(trace: Trace) -> list[Fact]:
-    history = History(trace)
-    facts = [
-        Fact("Events", f"{len(trace.events):,}"),
-        Fact("Messages", f"{len(history.sends):,}"),
-        Fact("Processes", f"{len(trace.members):,}"),
-        *_waits(history),
-        *_metadata(trace),
-    ]
+def facts_of_run(history: History, events: int) -> list[Fact]:
+    """`events` are all that the run has; what only all of them tell is left out if some are."""
+    trace = history.trace
+    facts = [Fact("Events", f"{events:,}")]
+    if events == len(trace.events):
+        facts.append(Fact("Messages", f"{len(history.sends):,}"))
+        facts += [*_waits(history), *_metadata(trace)]
+    facts.insert(1, Fact("Processes", f"{len(trace.members):,}"))
     for key, value in trace.manifest.extra.items():
         if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {}):
             facts.append(Fact(key.replace("_", " "), _shortened(value)))

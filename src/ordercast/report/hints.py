@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ordercast.report.history import name_of
 from ordercast.report.scene import Arrow, Hold, Mark, Scene
-from ordercast.report.words import duration, message_text
+from ordercast.report.words import duration, instant, message_text
 from ordercast.trace import Event
 
 __all__ = ["arrow_hint", "hold_hint", "mark_hint"]
@@ -71,4 +71,4 @@ def _when(scene: Scene, events: tuple[Event, ...]) -> str:
         positions = f"positions {first.position} to {last.position}"
     if first.time_us is None:
         return f" ({positions})"
-    return f" ({positions}, at {duration(first.time_us - scene.zero_us)})"
+    return f" ({positions}, at {instant(first.time_us - scene.zero_us, 1)})"

@@ -18,6 +18,9 @@ ABOVE = 26.0
 BAR_TOP = 8.0
 BAR_HEIGHT = 13.0
 TRACK = 15.0
+TRACKS_SPACIOUS = 6
+"""With more waits at once than this, bars get thin and lose their labels."""
+TRACK_THIN = 2.5
 NOTE = 22.0
 PITCHES = ((4, 86.0), (8, 74.0), (16, 62.0))
 """Up to so many lanes, so far apart: arrows are easier to follow the steeper they are."""
@@ -54,8 +57,22 @@ class Lane:
     top: float
     bottom: float
 
+    @property
+    def crowded(self) -> bool:
+        return self.tracks > TRACKS_SPACIOUS
+
+    @property
+    def bar_height(self) -> float:
+        return _track_height(self.tracks) - 0.5 if self.crowded else BAR_HEIGHT
+
     def bar_top(self, track: int) -> float:
-        return self.y + BAR_TOP + track * TRACK
+        return self.y + BAR_TOP + track * _track_height(self.tracks)
+
+
+def _track_height(tracks: int) -> float:
+    if tracks <= TRACKS_SPACIOUS:
+        return TRACK
+    return max(TRACKS_SPACIOUS * TRACK / tracks, TRACK_THIN)
 
 
 def build_bars(scene: Scene, xs: Sequence[float], end: float) -> tuple[Bar, ...]:
@@ -84,7 +101,7 @@ def build_lanes(
     top = TOP
     for process, depth in tracks.items():
         note = NOTE if focus is not None and focus.process == process else 0.0
-        needed = ABOVE + BAR_TOP + depth * TRACK + note + 6.0
+        needed = ABOVE + BAR_TOP + depth * _track_height(depth) + note + 6.0
         height = needed if len(lanes) == len(tracks) - 1 else max(pitch, needed)
         spans = tuple(_spans(scene, xs, process, start, end))
         lanes[process] = Lane(process, top + ABOVE, depth, spans, top, top + height)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ordercast.report.axis import Axis, Instant, build_axis
+from ordercast.report.axis import Axis, Instant, build_axis, x_at
 from ordercast.report.lanes import Bar, Lane, build_bars, build_lanes, lane_name
+from ordercast.report.partitions import partitions_of
 from ordercast.report.scene import Scene
 from ordercast.report.spacing import TAIL, place, tail
 
@@ -20,6 +21,15 @@ INDENT = 16.0
 
 
 @dataclass(frozen=True, slots=True)
+class Shade:
+    """A partition, from where to where."""
+
+    left: float
+    right: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     width: float
     height: float
@@ -30,6 +40,7 @@ class Layout:
     """For each hold of the scene."""
     lanes: dict[int, Lane]
     axis: Axis
+    shades: tuple[Shade, ...] = ()
 
     def y(self, process: int) -> float:
         return self.lanes[process].y
@@ -48,8 +59,17 @@ def build_layout(scene: Scene, *, width: float) -> Layout:
     bars = build_bars(scene, xs, end)
     lanes = build_lanes(scene, xs, bars, start=names_width + 6.0, end=end)
     bottom = max((lane.bottom for lane in lanes.values()), default=40.0)
-    axis = build_axis(_instants(scene, xs), zero_us=scene.zero_us) if scene.timed else Axis()
-    return Layout(end + EDGE, bottom + 4.0, names_width, xs, bars, lanes, axis)
+    instants = _instants(scene, xs)
+    axis = build_axis(instants, zero_us=scene.zero_us) if scene.timed else Axis()
+    shades = tuple(_shades(scene, instants)) if scene.timed else ()
+    return Layout(end + EDGE, bottom + 4.0, names_width, xs, bars, lanes, axis, shades)
+
+
+def _shades(scene: Scene, instants: Sequence[Instant]) -> Iterator[Shade]:
+    for cut in partitions_of(scene.trace.manifest):
+        if instants[0].time_us < cut.end_us and cut.start_us < instants[-1].time_us:
+            left, right = (x_at(instants, time_us) for time_us in (cut.start_us, cut.end_us))
+            yield Shade(left, right, f"partition {cut.sides}")
 
 
 def _instants(scene: Scene, xs: Sequence[float]) -> list[Instant]:

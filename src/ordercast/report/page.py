@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-
-from ordercast.errors import UsageError
+from ordercast.report.digest import SEVERITY, Digest, digest_of
 from ordercast.report.facts import facts_of_all
-from ordercast.report.runs import Limits, Proof, RunView, view_of_run
-from ordercast.report.summary import by_run, headline, kept, ladder, outcome_of, rows
+from ordercast.report.limits import Limits
+from ordercast.report.proofs import Proof
+from ordercast.report.runs import RunView, view_of_run
+from ordercast.report.sample import Sample, judged_in
+from ordercast.report.script import script
+from ordercast.report.sheet import save, template
+from ordercast.report.summary import headline, ladder, rows
 from ordercast.report.words import count
 from ordercast.trace import Trace
-from ordercast.trace.verdicts import Judgement, Outcome, Verdict, order_held
+from ordercast.trace.verdicts import Judgement
 
-__all__ = ["Limits", "render", "write"]
-
-_SEVERITY: dict[Outcome, int] = {"violated": 0, "unknown": 1, "holds": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """A run in the table of runs."""
-
-    name: str
-    anchor: str
-    outcome: Outcome
-    order_held: str
-    events: str
+__all__ = ["Limits", "compose", "render", "write"]
 
 
 def render(
@@ -42,32 +30,12 @@ def render(
 ) -> str:
     """`traces` may be fewer than the judged runs: those are told in words and not drawn."""
     limits = limits or Limits()
-    judged = by_run(judgement)
-    ordered = _worst_first(judgement, judged, traces)
-    views = [
-        view_of_run(
-            trace,
-            judged.get(trace.manifest.run, []),
-            judgement.promises.get(trace.manifest.run, ()),
-            name=f"run-{number}",
-            limits=limits,
-        )
-        for number, trace in enumerate(ordered[: limits.runs], start=1)
+    judged = judged_in(judgement, [trace.manifest.run for trace in traces])
+    samples = [
+        Sample(trace, len(trace.events), about) for trace, about in zip(traces, judged, strict=True)
     ]
-    lines = _run_lines(judgement, judged, ordered, views)
-    top = headline(judgement)
-    return _template().render(
-        title=title or top.text,
-        eyebrow=title or "",
-        headline=top,
-        facts=facts_of_all(judgement, traces),
-        ladder=ladder(judgement),
-        rows=rows(judgement),
-        several=judgement.runs > 1,
-        views=views,
-        lead=_lead(views),
-        lines=lines[: limits.run_lines],
-        omissions=list(_omissions(judgement, ordered, lines, limits)),
+    return compose(
+        digest_of(judgement, lines=limits.run_lines), samples, title=title, limits=limits
     )
 
 
@@ -80,13 +48,47 @@ def write(
     limits: Limits | None = None,
 ) -> Path:
     """The same page, into a file."""
-    page = render(judgement, traces, title=title, limits=limits)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8", errors="replace", newline="\n")
-    except OSError as error:
-        raise UsageError(f"{path}: the report cannot be written: {error.strerror}") from None
-    return path
+    return save(render(judgement, traces, title=title, limits=limits), path)
+
+
+def compose(
+    digest: Digest,
+    samples: Sequence[Sample],
+    *,
+    title: str | None = None,
+    limits: Limits,
+) -> str:
+    """The page of what is known about all runs, and of samples of some of them."""
+    ordered = sorted(samples, key=lambda sample: SEVERITY[sample.outcome])
+    views = _views(ordered, limits)
+    top = headline(digest)
+    return template("page.html").render(
+        title=title or top.text,
+        eyebrow=title or "",
+        headline=top,
+        facts=facts_of_all(digest, [sample.trace for sample in samples]),
+        ladder=ladder(digest),
+        rows=rows(digest),
+        several=digest.runs > 1,
+        views=views,
+        lead=_lead(views),
+        lines=digest.lines,
+        sizes={sample.trace.manifest.run: sample.events for sample in samples},
+        anchors={view.run: view.name for view in views},
+        omissions=list(_omissions(digest, ordered, limits)),
+        script=script() if views else None,
+    )
+
+
+def _views(ordered: Sequence[Sample], limits: Limits) -> list[RunView]:
+    """The worst runs, whole while the page has room for it."""
+    views = []
+    room = limits.page_events
+    for number, sample in enumerate(ordered[: limits.runs], start=1):
+        most = limits if len(sample.trace.events) <= room else limits.narrow()
+        views.append(view_of_run(sample, name=f"run-{number}", limits=most))
+        room -= min(len(sample.trace.events), most.events)
+    return views
 
 
 def _lead(views: Sequence[RunView]) -> Proof | None:
@@ -95,64 +97,15 @@ def _lead(views: Sequence[RunView]) -> Proof | None:
     return first if first is not None and first.promised else None
 
 
-def _worst_first(
-    judgement: Judgement, judged: dict[str, list[Verdict]], traces: Sequence[Trace]
-) -> list[Trace]:
-    def severity(trace: Trace) -> int:
-        return _SEVERITY[outcome_of(kept(judgement, judged.get(trace.manifest.run, [])))]
-
-    return sorted(traces, key=severity)
-
-
-def _run_lines(
-    judgement: Judgement,
-    judged: dict[str, list[Verdict]],
-    ordered: Sequence[Trace],
-    views: Sequence[RunView],
-) -> list[RunLine]:
-    anchors = {view.run: view.name for view in views}
-    sizes = {trace.manifest.run: len(trace.events) for trace in ordered}
-    found = [
-        RunLine(
-            name=run,
-            anchor=anchors.get(run, ""),
-            outcome=outcome_of(kept(judgement, verdicts)),
-            order_held=order_held(verdicts),
-            events=f"{sizes[run]:,}" if run in sizes else "",
-        )
-        for run, verdicts in judged.items()
-    ]
-    return sorted(found, key=lambda line: _SEVERITY[line.outcome])
-
-
-def _omissions(
-    judgement: Judgement, traces: Sequence[Trace], lines: Sequence[RunLine], limits: Limits
-) -> Iterator[str]:
-    if judgement.runs > len(traces):
-        absent = count(judgement.runs - len(traces), "judged run")
-        yield f"The events of {absent} were not given to the report, so they are not drawn."
-    if len(traces) > limits.runs:
+def _omissions(digest: Digest, samples: Sequence[Sample], limits: Limits) -> Iterator[str]:
+    drawn = min(len(samples), limits.runs)
+    if digest.runs > drawn:
         yield (
-            f"{limits.runs:,} of {count(len(traces), 'run')} are drawn, violated ones first; "
-            f"{len(traces) - limits.runs:,} are left out."
+            f"{drawn:,} of {count(digest.runs, 'run')} are drawn, violated ones first; "
+            f"{digest.runs - drawn:,} are left out."
         )
-    if len(lines) > limits.run_lines:
+    if digest.runs > len(digest.lines):
         yield (
-            f"The table lists {limits.run_lines:,} of {count(len(lines), 'run')}, violated ones "
-            f"first; {len(lines) - limits.run_lines:,} are left out."
+            f"The table lists {len(digest.lines):,} of {count(digest.runs, 'run')}, violated ones "
+            f"first; {digest.runs - len(digest.lines):,} are left out."
         )
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("ordercast.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-
-
-def _template() -> Template:
-    return _environment().get_template("page.html")

@@ -1,4 +1,4 @@
-"""A judgement in words and rows: the headline, the ladder of orders, the table of verdicts."""
+"""The verdicts in words and rows: the headline, the ladder of orders, the table of verdicts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ordercast.report.digest import Digest, Share, outcome_of
 from ordercast.report.words import MEANINGS, capital, count, listing, property_words, rank
-from ordercast.trace.verdicts import ORDERS, Judgement, Outcome, Verdict
+from ordercast.trace.verdicts import ORDERS, Outcome
 
-__all__ = ["Headline", "Row", "Rung", "by_run", "headline", "kept", "ladder", "outcome_of", "rows"]
+__all__ = ["Headline", "Row", "Rung", "headline", "ladder", "rows"]
 
 Standing = Literal["holds", "violated", "unknown", "empty", "unjudged"]
 """How something stands on the page: `empty` is a pass in which nothing was checked."""
@@ -63,117 +64,108 @@ class Row:
         return self.promised != "no"
 
 
-def outcome_of(verdicts: Iterable[Verdict]) -> Outcome:
-    """The worst of them."""
-    found = {verdict.verdict for verdict in verdicts}
-    return "violated" if "violated" in found else "unknown" if "unknown" in found else "holds"
-
-
-def _standing(verdicts: Sequence[Verdict]) -> Standing:
-    outcome = outcome_of(verdicts)
-    checked = any(verdict.checked for verdict in verdicts)
-    return "empty" if outcome == "holds" and not checked else outcome
-
-
-def by_run(judgement: Judgement) -> dict[str, list[Verdict]]:
-    """Each run's verdicts. Runs that are promised something and not judged have none."""
-    found: dict[str, list[Verdict]] = {run: [] for run in judgement.promises}
-    for verdict in judgement.verdicts:
-        found.setdefault(verdict.run, []).append(verdict)
-    return dict(sorted(found.items()))
-
-
-def kept(judgement: Judgement, verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those of the verdicts that are on what was promised."""
-    return [v for v in verdicts if v.property in judgement.promises.get(v.run, ())]
-
-
-def headline(judgement: Judgement) -> Headline:
-    verdicts = kept(judgement, judgement.verdicts)
-    if not judgement.verdicts:
+def headline(digest: Digest) -> Headline:
+    if not digest.shares:
         return Headline("There was nothing to judge", "No verdict was given.", "unknown")
-    if not verdicts:
-        text = f"Nothing was promised; {judgement.order_held} order is what held"
-        return Headline(text, _detail(judgement, judgement.verdicts), "holds")
-    outcome = outcome_of(verdicts)
-    detail = _detail(judgement, verdicts)
+    if not digest.kept:
+        text = f"Nothing was promised; {digest.order_held} order is what held"
+        return Headline(text, _detail(digest, digest.shares), "holds")
+    outcome = _outcome(digest.kept)
+    detail = _detail(digest, digest.kept)
     if outcome == "holds":
-        return _held(judgement, verdicts, detail)
-    bad = [verdict for verdict in verdicts if verdict.verdict == outcome]
-    names = list(dict.fromkeys(v.property for v in sorted(bad, key=lambda v: rank(v.property))))
+        return _held(digest, detail)
+    bad = [share for share in digest.kept if share.outcome == outcome]
+    names = sorted({share.property for share in bad}, key=rank)
     subject = capital(_named(names))
-    where = _where(judgement, [verdict.run for verdict in bad])
+    where = _where(digest, outcome)
     if outcome == "violated":
         was = "was" if len(names) == 1 else "were"
         return Headline(f"{subject} {was} violated {where}", detail, outcome)
     return Headline(f"{subject} could not be settled {where}", detail, outcome)
 
 
-def ladder(judgement: Judgement) -> list[Rung]:
+def _outcome(shares: Sequence[Share]) -> Outcome:
+    return outcome_of(share.outcome for share in shares)
+
+
+def _standing(shares: Sequence[Share]) -> Standing:
+    outcome = _outcome(shares)
+    checked = any(share.checked for share in shares)
+    return "empty" if outcome == "holds" and not checked else outcome
+
+
+def ladder(digest: Digest) -> list[Rung]:
     """From the weakest order to the strongest. Every run is at least asynchronous."""
     rungs = [Rung(ORDERS[0], "holds", "held", "always", False)]
     for order in ORDERS[1:]:
-        verdicts = [verdict for verdict in judgement.verdicts if verdict.property == order]
-        promised = any(order in promises for promises in judgement.promises.values())
-        if not verdicts:
+        shares = digest.on(order)
+        promised = digest.promised_in(order) > 0
+        if not shares:
             rungs.append(Rung(order, "unjudged", _RUNG_WORDS["unjudged"], "", promised))
             continue
-        standing = _standing(verdicts)
-        note = _share(judgement, verdicts, outcome_of(verdicts))
+        standing = _standing(shares)
+        note = _share(digest, shares) or _doubt(digest, order, standing)
         rungs.append(Rung(order, standing, _RUNG_WORDS[standing], note, promised))
     return rungs
 
 
-def rows(judgement: Judgement) -> list[Row]:
+def _doubt(digest: Digest, order: str, standing: Standing) -> str:
+    """Why it could not be settled."""
+    told = digest.told.get(order)
+    return told.witness.sentence if standing == "unknown" and told and told.witness else ""
+
+
+def rows(digest: Digest) -> list[Row]:
     """What was promised first; within that, as the design lists the properties."""
-    names = sorted({verdict.property for verdict in judgement.verdicts}, key=rank)
-    found = [_row(judgement, name) for name in names]
+    names = sorted({share.property for share in digest.shares}, key=rank)
+    found = [_row(digest, name) for name in names]
     return sorted(found, key=lambda row: not row.is_promised)
 
 
-def _row(judgement: Judgement, name: str) -> Row:
-    verdicts = [verdict for verdict in judgement.verdicts if verdict.property == name]
-    outcome = outcome_of(verdicts)
-    told = next((v for v in verdicts if v.verdict == outcome and v.witness is not None), None)
-    checked = sum(verdict.checked for verdict in verdicts)
+def _row(digest: Digest, name: str) -> Row:
+    shares = digest.on(name)
+    outcome = _outcome(shares)
+    told = digest.told.get(name)
+    if told is not None and told.verdict != outcome:
+        told = None
     return Row(
         name=name,
         words=property_words(name),
         meaning=MEANINGS.get(name, ""),
-        promised=_promised(judgement, name),
-        standing=_standing(verdicts),
-        word="nothing to check" if _standing(verdicts) == "empty" else outcome,
-        breakdown=_share(judgement, verdicts, outcome),
-        checked=checked,
-        violations=sum(verdict.violations for verdict in verdicts),
+        promised=_promised(digest, name),
+        standing=_standing(shares),
+        word="nothing to check" if _standing(shares) == "empty" else outcome,
+        breakdown=_share(digest, shares),
+        checked=sum(share.checked for share in shares),
+        violations=sum(share.violations for share in shares),
         sentence=told.witness.sentence if told is not None and told.witness is not None else "",
         run=told.run if told is not None else "",
     )
 
 
-def _promised(judgement: Judgement, name: str) -> str:
-    runs = sum(name in promises for promises in judgement.promises.values())
-    if runs in (0, len(judgement.promises)):
+def _promised(digest: Digest, name: str) -> str:
+    runs, described = digest.promised_in(name), sum(digest.promises.values())
+    if runs in (0, described):
         return "yes" if runs else "no"
-    return f"in {runs:,} of {len(judgement.promises):,} runs"
+    return f"in {runs:,} of {described:,} runs"
 
 
-def _share(judgement: Judgement, verdicts: Sequence[Verdict], outcome: Outcome) -> str:
-    """In how many runs it went that way; nothing to say about a single run."""
-    same = sum(verdict.verdict == outcome for verdict in verdicts)
-    if judgement.runs < 2:
+def _share(digest: Digest, shares: Sequence[Share]) -> str:
+    """In how many runs it went as it went at worst; nothing to say about a single run."""
+    outcome = _outcome(shares)
+    same = sum(share.runs for share in shares if share.outcome == outcome)
+    if digest.runs < 2:
         return ""
-    if same == judgement.runs:
+    if same == digest.runs:
         return f"in all {same:,} runs"
-    return f"in {same:,} of {judgement.runs:,} runs"
+    return f"in {same:,} of {digest.runs:,} runs"
 
 
-def _held(judgement: Judgement, verdicts: Sequence[Verdict], detail: str) -> Headline:
-    where = _where(judgement, judgement.promises)
-    promises = {frozenset(names) for names in judgement.promises.values()}
-    orders = _orders(next(iter(promises))) if len(promises) == 1 else []
+def _held(digest: Digest, detail: str) -> Headline:
+    where = _where(digest, "holds")
+    orders = _orders(next(iter(digest.promises))) if len(digest.promises) == 1 else []
     subject = _order_words(orders) if orders else "every promise"
-    judged = [verdict for verdict in verdicts if not orders or verdict.property in orders]
+    judged = [share for share in digest.kept if not orders or share.property in orders]
     standing = _standing(judged)
     but = ", but there was nothing to check" if standing == "empty" else ""
     return Headline(f"{capital(subject)} held {where}{but}", detail, standing)
@@ -202,17 +194,19 @@ def _named(names: Sequence[str]) -> str:
     return listing(words)
 
 
-def _where(judgement: Judgement, runs: Iterable[str]) -> str:
-    names = sorted(set(runs))
-    if len(names) == 1:
-        return f"in run {names[0]}" + (f", 1 of {judgement.runs:,}" if judgement.runs > 1 else "")
-    if len(names) == judgement.runs:
-        return f"in all {judgement.runs:,} runs"
-    return f"in {len(names):,} of {judgement.runs:,} runs"
+def _where(digest: Digest, outcome: Outcome) -> str:
+    """In which runs the promises came out so: the worst runs are the first in the table."""
+    runs = digest.outcomes.get(outcome, 0)
+    if runs == 1:
+        name = next((line.name for line in digest.lines if line.outcome == outcome), "")
+        return f"in run {name}" + (f", 1 of {digest.runs:,}" if digest.runs > 1 else "")
+    if runs == digest.runs:
+        return f"in all {digest.runs:,} runs"
+    return f"in {runs:,} of {digest.runs:,} runs"
 
 
-def _detail(judgement: Judgement, verdicts: Sequence[Verdict]) -> str:
-    checked = sum(verdict.checked for verdict in verdicts)
-    violations = sum(verdict.violations for verdict in verdicts)
-    facts = f"{count(checked, 'fact')} checked in {count(judgement.events, 'event')}"
+def _detail(digest: Digest, shares: Sequence[Share]) -> str:
+    checked = sum(share.checked for share in shares)
+    violations = sum(share.violations for share in shares)
+    facts = f"{count(checked, 'fact')} checked in {count(digest.events, 'event')}"
     return f"{facts}, {count(violations, 'violation') if violations else 'no violation'}."

@@ -11,10 +11,12 @@ __all__ = [
     "capital",
     "count",
     "duration",
+    "instant",
     "listing",
     "message_text",
     "property_words",
     "rank",
+    "span",
 ]
 
 _WORDS = {
@@ -87,3 +89,22 @@ def duration(time_us: int) -> str:
     if hours:
         return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
     return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+
+
+def span(time_us: float) -> str:
+    """A duration on an axis."""
+    return duration(round(time_us)) if time_us else "0"
+
+
+def instant(time_us: int, step_us: int) -> str:
+    """A point in time, with digits enough to tell it from others a step away."""
+    if time_us < 1_000 * step_us or step_us >= 1_000_000:
+        return duration(time_us)
+    unit, name = next(
+        (unit, name)
+        for unit, name in ((1_000_000, "s"), (1_000, "ms"), (1, "µs"))
+        if time_us >= unit
+    )
+    digits = len(str(unit // step_us - 1)) if step_us < unit else 0
+    text = f"{time_us / unit:,.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if digits else text} {name}"

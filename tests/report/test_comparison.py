@@ -1,0 +1,73 @@
+"""Two runs side by side: what differs is said, and drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ordercast.oracle import judge
+from ordercast.report.comparison import compare
+from ordercast.report.sample import Judged, Sample
+from ordercast.trace import Trace
+from tests.report.builders import HELD, QUESTION, run
+from tests.report.chromium import Chromium
+from tests.report.test_page import Page
+
+PROMISES = ("fifo", "causal")
+
+
+def sample(trace: Trace) -> Sample:
+    return Sample(trace, len(trace.events), Judged(trace.manifest.run, judge(trace), PROMISES))
+
+
+@pytest.fixture
+def pair() -> tuple[Sample, Sample]:
+    held = run(HELD, name="held", order="causal_vector", extra={"seed": 7})
+    broke = run(QUESTION, name="broke", order="unordered", extra={"seed": 7})
+    return sample(held), sample(broke)
+
+
+def test_it_says_what_differs(pair: tuple[Sample, Sample]) -> None:
+    words = Page(compare(*pair)).words
+    for told in (
+        "Causal order, pairwise total order, acyclic total order and 2 more held in A and not in B",
+        "5 verdicts differ, 6 are the same.",
+        "A is run held, B is run broke.",
+        "causal order ✓ holds ✗ violated 0:1 came before 1:1, but p2 delivered 1:1 without it",
+        "Ordering causal_vector unordered",
+        "Seed 7 7",
+        "Both sent the same 2 messages, in the same order at each process.",
+        "p2: at once, A delivered 0:1 and B 1:1.",
+        "p0 and p1 delivered the same in the same order.",
+        "Time held, at most 2.6 ms 0",
+    ):
+        assert told in words
+
+
+def test_the_same_run_twice_has_no_difference(pair: tuple[Sample, Sample]) -> None:
+    words = Page(compare(pair[0], pair[0])).words
+    assert "The verdicts on both runs are the same" in words
+    assert "p0, p1 and p2 delivered the same in the same order." in words
+
+
+def test_other_traffic_is_told(pair: tuple[Sample, Sample]) -> None:
+    other = sample(run(HELD + "9000 p0 send 0:2", name="more"))
+    words = Page(compare(pair[0], other)).words
+    assert "They did not send the same: A sent 2 messages and B 3, of which 2 are the same" in words
+
+
+def test_what_is_lit_in_one_is_lit_in_the_other(
+    browser: Chromium, tmp_path: Path, pair: tuple[Sample, Sample]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(compare(*pair))
+    tab = browser.open(page, width=1800)
+    tab.click('#run-a .full .mark.send[data-message="1:1"]')
+    chosen = "[...document.querySelectorAll('.full .chosen')].map(mark => mark.dataset.message)"
+    assert tab.js(chosen) == ["1:1", "1:1"]
+    tab.press("Escape")
+    assert tab.js(chosen) == []
+    assert (tab.complaints(), tab.requests()) == ([], [page.as_uri()])
+    boxes = "[...document.querySelectorAll('.columns.runs > section')]"
+    assert tab.js(f"new Set({boxes}.map(box => box.getBoundingClientRect().top)).size") == 1

@@ -1,0 +1,93 @@
+"""The page of a sweep: curves against group size and loss rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast.errors import TraceError
+from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
+from tests.report.chromium import Chromium
+from tests.report.test_page import Page
+
+
+def row(ordering: str, processes: int, faults: str, **more: Any) -> dict[str, Any]:
+    return {
+        "ordering": ordering,
+        "dissemination": "direct",
+        "processes": processes,
+        "to": "everyone",
+        "faults": faults,
+        "runs": 10,
+        "outcome": "holds",
+        "failed": 0,
+        "failure": None,
+        "order_held": "fifo",
+        "copies_per_broadcast": processes - 1.0,
+        "control_bytes_per_broadcast": 8.0 * processes,
+        "latency_us": {"p50": 1_000 * processes, "p90": 0, "p99": 3_000, "max": 0},
+        "hold_us": {"p50": 0, "p90": 0, "p99": 500, "max": 0},
+        "held_max": 3,
+        **more,
+    }
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    (tmp_path / "sweep").mkdir()
+    failure = {"seed": 4, "property": "agreement", "sentence": "p1 <did>", "replay": "ordercast x"}
+    rows = [
+        row(ordering, processes, faults)
+        for ordering in ("fifo", "causal_vector")
+        for processes in (3, 6)
+        for faults in ("", "loss:5%", "crash:0@5ms, loss:20%", "crash:0@5ms")
+    ]
+    rows[3] = rows[3] | {"outcome": "violated", "failed": 5, "failure": failure}
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "sweep" / "configurations.parquet")
+    return tmp_path
+
+
+def test_curves_against_size_and_loss(sweep: Path) -> None:
+    assert is_sweep(sweep)
+    rows = read_sweep(sweep)
+    assert {(row.loss, row.other_faults) for row in rows} == {
+        (0.0, ""),
+        (5.0, ""),
+        (20.0, "crash:0@5ms"),
+        (0.0, "crash:0@5ms"),
+    }
+    page = Page(render_sweep(rows))
+    for words in (
+        "Promises were broken in 1 configuration",
+        "Against the size of the group, without faults",
+        "Against the size of the group, under loss:5%",
+        "Against the share of packets lost, 6 processes",
+        "Against the share of packets lost, 3 processes, under crash:0@5ms",
+        "agreement violated in 5 of 10 runs p1 <did> Replay ordercast x",
+        "causal_vector",
+    ):
+        assert words in page.words
+    assert page.words.count("Control bytes of a message") == 8
+
+
+def test_one_size_and_no_loss_has_no_curve(sweep: Path) -> None:
+    rows = [row for row in read_sweep(sweep) if row.processes == 3 and not row.faults]
+    assert "there is no curve to draw" in Page(render_sweep(rows)).words
+
+
+def test_what_is_no_table_is_refused(sweep: Path) -> None:
+    (sweep / "sweep" / "configurations.parquet").write_text("nonsense")
+    with pytest.raises(TraceError, match="not the table of a sweep"):
+        read_sweep(sweep)
+
+
+def test_it_opens_without_complaint(browser: Chromium, sweep: Path) -> None:
+    page = sweep / "page.html"
+    page.write_text(render_sweep(read_sweep(sweep)))
+    tab = browser.open(page)
+    assert tab.js("document.querySelectorAll('.plot .curve').length") == 8 * 6 * 2
+    assert (tab.complaints(), tab.requests()) == ([], [page.as_uri()])

@@ -297,3 +297,11 @@ def test_the_page_says_what_held_messages_waited_for() -> None:
     page = render(Judgement(1, 3, (), {"r": ()}), [trace])
     assert "held 0:1 for 4 ms, waiting for 2:4" in page
     assert "a held 0:1, waiting for word from b" in page
+
+
+def test_what_a_run_was_put_through_is_told_in_words() -> None:
+    happened = [{"at_us": 1_001_000, "what": "p1 killed"}, {"at_us": 1_702_000, "what": "p1 back"}]
+    trace = run(HELD, extra={"happened": happened, "other": [{"at_us": 1}]})
+    text = Page(render(judgement_on([trace]), [trace])).words
+    assert "1 s p1 killed, 1.7 s p1 back" in text
+    assert '[{"at_us":1}]' in text

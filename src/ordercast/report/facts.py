@@ -102,10 +102,20 @@ def _metadata(trace: Trace) -> list[Fact]:
 
 
 def _shortened(value: object) -> str:
+    if isinstance(value, list) and (told := [_happening(item) for item in value]) and all(told):
+        value = told
     if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
         value = ", ".join(map(str, value))
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= VALUE_MAX else text[: VALUE_MAX - 1] + "…"
+
+
+def _happening(item: object) -> str | None:
+    """Something that a run was put through, as its launcher wrote it down; None if it is not."""
+    match item:
+        case {"at_us": int(at_us), "what": str(what)}:
+            return f"{duration(at_us)} {what}"
+    return None
 
 
 def _range(numbers: Iterable[int]) -> str:

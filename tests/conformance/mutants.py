@@ -444,8 +444,8 @@ MUTANTS = [
         "majority_acks",
         "forgets what one other has",
         (
-            "floor = min(known[origin] for known in self.known)",
-            "floor = sorted(known[origin] for known in self.known)[1]",
+            "floor = min(known[origin] for known in self.kept_for)",
+            "floor = sorted(known[origin] for known in self.kept_for)[1]",
         ),
         modules=("retained",),
     ),

@@ -22,8 +22,8 @@ class Retained:
         """known[j][k]: process j has all messages of k up to this number, as far as is known."""
         self.known[me] = self.received.counts
         self.forgotten = [0] * size
-        self.gone: set[int] = set()
-        """For whom nothing is kept any more."""
+        self.kept_for = list(self.known)
+        """The same, of those for whom anything is kept."""
 
     def add(self, id: MessageId, item: Any) -> None:
         self.received.add(id)
@@ -54,14 +54,12 @@ class Retained:
                 yield items[early]
 
     def bury(self, process: int) -> None:
-        self.gone.add(process)
+        self.kept_for = [known for known in self.kept_for if known is not self.known[process]]
         for origin in range(len(self.known)):
             self.forget(origin)
 
     def forget(self, origin: int) -> None:
-        floor = min(
-            known[origin] for process, known in enumerate(self.known) if process not in self.gone
-        )
+        floor = min(known[origin] for known in self.kept_for)
         while self.forgotten[origin] < floor:
             self.forgotten[origin] += 1
             del self.items[origin][self.forgotten[origin]]

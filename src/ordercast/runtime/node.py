@@ -83,20 +83,7 @@ class Node:
         self._journal = journal
         self._on_presence = on_presence
         self._seed = f"{seed}/{self.me}"
-        self._peers = {
-            index: Peer(
-                index,
-                names[index],
-                link,
-                detector=Detector(
-                    threshold=self.settings.suspect_phi,
-                    first_estimate_s=self.settings.heartbeat_s,
-                    acceptable_pause_s=4 * self.settings.heartbeat_s,
-                ),
-                air=self._air(index, weather),
-            )
-            for index, link in core.links.items()
-        }
+        self._peers = {index: self._peer(index, weather) for index in core.links}
         self.outgoing = Outgoing(self)
         core.attach(
             clock_us=lambda: time.time_ns() // 1000,
@@ -462,6 +449,15 @@ class Node:
 
     def _name_of(self, index: int) -> str:
         return self.names[index] if index < len(self.names) else f"member {index}"
+
+    def _peer(self, index: int, weather: Weather | None) -> Peer:
+        detector = Detector(
+            threshold=self.settings.suspect_phi,
+            first_estimate_s=self.settings.heartbeat_s,
+            acceptable_pause_s=4 * self.settings.heartbeat_s,
+        )
+        air = self._air(index, weather)
+        return Peer(index, self.names[index], self.core.links[index], detector=detector, air=air)
 
     def _air(self, index: int, weather: Weather | None) -> Air | None:
         if weather is None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -164,17 +164,91 @@ def test_taken_survives_a_store_that_was_half_done(tmp_path: Path) -> None:
         journal.mark(0x1112131415161718)
     file = tmp_path / "taken"
     whole = file.read_bytes()
-    for byte in range(taken.FILE_BYTES):
+    for byte in (*range(100), *range(100, taken.FILE_BYTES, 500), 4096, 8192):
         file.write_bytes(whole[:byte] + bytes([whole[byte] ^ 0x5A]) + whole[byte + 1 :])
         if byte < 8:
             with pytest.raises(JournalError, match=r"taken is corrupt.*backup"):
                 read(tmp_path)
-        elif byte < 100 or byte % 500 == 0:
+        else:
             with opened(tmp_path) as journal:
                 assert journal.taken in (0x0102030405060708, 0x1112131415161718)
     file.write_bytes(whole[:8] + bytes(taken.FILE_BYTES - 8))
     with pytest.raises(JournalError, match="taken is corrupt"):
         read(tmp_path)
+
+
+def test_messages_taken_one_by_one_are_ticked_off(tmp_path: Path) -> None:
+    def take(journal: Journal, before: int, count: int, *, of: int) -> None:
+        ticks = journal.ticks(before, of)
+        for place in range(count):
+            ticks[place] = 1
+
+    with opened(tmp_path) as journal:
+        journal.start(b"")
+        take(journal, 0, 3, of=3)
+        take(journal, 3, 2, of=taken.TICKS)
+        assert journal.taken == 5
+    with opened(tmp_path) as journal:
+        take(journal, 1, 2, of=10)
+        assert journal.taken == 5, "what was taken before is taken still"
+        take(journal, 1, 7, of=10)
+        assert journal.taken == 8
+        take(journal, 0, 8, of=8)
+        assert journal.taken == 8
+        take(journal, 8, taken.TICKS, of=taken.TICKS)
+        assert journal.taken == 8 + taken.TICKS
+        journal.mark(9000)
+    assert_taken(tmp_path, 9000)
+
+
+class Dying:
+    """Words of a mapped file; the process dies when it has stored some of them."""
+
+    def __init__(self, words: memoryview, stores: int) -> None:
+        self.words = words
+        self.stores = stores
+
+    def __getitem__(self, place: int) -> int:
+        return self.words[place]
+
+    def __setitem__(self, place: int, word: int) -> None:
+        if not self.stores:
+            raise ZeroDivisionError
+        self.stores -= 1
+        self.words[place] = word
+
+    def release(self) -> None:
+        self.words.release()
+
+
+@pytest.mark.parametrize("stores", range(4))
+def test_a_kill_while_a_stretch_begins_changes_nothing(tmp_path: Path, stores: int) -> None:
+    file = tmp_path / "taken"
+    taken.Taken.create(file)
+    counter = taken.Taken(file)
+    for value in (100, 150):
+        counter.mark(value)
+    counter._words = Dying(counter._words, stores)  # type: ignore[assignment]
+    with suppress(ZeroDivisionError):
+        counter.begin(before=50, count=200)
+    counter.close()
+    assert taken.Taken(file).value == 150
+
+
+def test_taken_is_lowered_where_the_records_have_gone(tmp_path: Path) -> None:
+    with opened(tmp_path) as journal:
+        journal.start(b"")
+        journal.mark(50)
+        journal.forget_beyond(50)
+        assert journal.taken == 50
+        journal.forget_beyond(20)
+        assert journal.taken == 20
+    assert_taken(tmp_path, 20)
+
+
+def assert_taken(directory: Path, position: int) -> None:
+    with opened(directory) as journal:
+        assert journal.taken == position
 
 
 # What is refused.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,32 @@ def test_what_was_not_taken_is_delivered_after_the_restart(tmp_path: Path) -> No
             assert (await take(a, 12))[-1] == "b:1 and b still counts its own"
 
     asyncio.run(run())
+
+
+def test_leaving_ends_iterators_and_the_rest_comes_in_the_next_life(tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    async def read(group: Group) -> None:
+        async for delivery in group:
+            taken.append(delivery.position)
+            await asyncio.sleep(0.001)
+
+    async def run() -> None:
+        async with Pair(tmp_path) as pair:
+            a, b = await pair.both()
+            for _ in range(300):
+                receipt = await a.send(b"x")
+            await receipt.delivered_by("b")
+            for enough in (50, 100, 300):
+                reading = asyncio.create_task(read(b))
+                await until(partial(lambda enough: len(taken) >= enough, enough))
+                await pair.leave("b")
+                async with asyncio.timeout(5):
+                    await reading
+                b = await pair.join("b")
+
+    asyncio.run(run())
+    assert taken == list(range(1, 301))
 
 
 def test_both_down_and_both_back(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 from ordercast.runtime.holds import Hold, holds
+from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES
 from ordercast.runtime.status import Status, status_of
 
 if TYPE_CHECKING:
@@ -111,11 +112,15 @@ class Group:
         self.algorithm = algorithm
         """Which ordering over which dissemination was chosen."""
         self._node = node
+        self._outgoing = node.outgoing
         self._uniform = uniform
         self._indices = {member: index for index, member in enumerate(node.names)}
         self._to_one = node.core.stack.ordering.destinations == "one"
         self._bundle: Bundle | None = None
         self._place = 0
+        """How many messages of it are taken."""
+        self._ticks: memoryview
+        """Where that is written down."""
         self._taken_in_a_row = 0
 
     # Sending.
@@ -123,43 +128,58 @@ class Group:
     async def send(self, payload: bytes, to: Iterable[str] | None = None) -> Receipt:
         """Send to everyone, or to some. Waits while others have too much of ours to take yet;
         cancelled while it waits, nothing was sent."""
-        outgoing = self._node.outgoing
-        size = len(payload)
+        outgoing = self._outgoing
+        slot, size = outgoing.slot, len(payload)
+        # Most of the time there is nothing to look into: this runs for every message.
+        if (
+            to is not None
+            or outgoing.busy
+            or slot is None
+            or slot.to is not None
+            or size > BUNDLE_BYTES
+        ):
+            slot = await self._room(size, to)
+        payloads = slot.payloads
+        place = len(payloads)
+        payloads.append(payload)
+        outgoing.bytes += size + OVERHEAD_BYTES
+        if outgoing.bytes >= BUNDLE_BYTES:
+            outgoing.busy = True
+        return Receipt(self, slot, place)
+
+    async def _room(self, size: int, to: Iterable[str] | None) -> Slot:
+        """The bundle for a message, once there is room in it."""
         if size > PAYLOAD_BYTES_MAX:
             raise UsageError(
                 f"a message of {size} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
             )
         indices = to if to is None and not self._to_one else self._destinations(to)
-        if outgoing.busy:
-            await outgoing.room()
-        slot = outgoing.slot
+        if self._outgoing.busy:
+            await self._outgoing.room()
+        slot = self._outgoing.slot
         if slot is None or slot.to != indices:
-            slot = outgoing.begin(indices)
-        payloads = slot.payloads
-        payloads.append(payload)
-        outgoing.weigh(size)
-        return Receipt(self, slot, len(payloads) - 1)
+            slot = self._outgoing.begin(indices)
+        return slot
 
     # Receiving.
 
     async def __aiter__(self) -> AsyncIterator[Delivery]:
         """Whoever stops half-way can go on later, with another iterator."""
         node = self._node
-        mark = node.mark
         while True:
             bundle = self._bundle or await self._next_bundle()
             if bundle is None:
                 return
             sender, time_us, first = node.names[bundle.origin], bundle.time_us, bundle.first
             position, payloads, last = bundle.position, bundle.payloads, len(bundle.payloads) - 1
+            ticks = self._ticks
             while bundle is self._bundle:
                 place = self._place
                 self._place = place + 1
                 if place == last:
                     self._bundle = None
                     node.took(bundle)
-                if mark is not None:
-                    mark(position + place)
+                ticks[place] = 1
                 yield Delivery(sender, first + place, payloads[place], position + place, time_us)
 
     async def __anext__(self) -> Delivery:
@@ -176,8 +196,7 @@ class Group:
                 return
             self._bundle = None
             self._node.took(bundle)
-            if self._node.mark is not None:
-                self._node.mark(bundle.end)
+            self._node.mark(bundle)
             if self._place:
                 bundle = bundle.after(bundle.position + self._place - 1)
             yield Batch(
@@ -196,7 +215,7 @@ class Group:
             await asyncio.sleep(0)
         while self._bundle is None:
             if (bundle := node.next_bundle()) is not None:
-                self._bundle, self._place = bundle, 0
+                self._bundle, self._place, self._ticks = bundle, 0, node.ticks(bundle)
                 self._taken_in_a_row += len(bundle.payloads)
             elif node.over:
                 node.check_healthy()
@@ -228,7 +247,10 @@ class Group:
         return status_of(self)
 
     async def aclose(self) -> None:
-        """Leave. What was sent gets a moment to arrive; iterators end after what is here."""
+        """Leave. What was sent gets a moment to arrive; iterators end after what is here, or, if
+        there is a journal, at once: what was not taken is delivered in the next life."""
+        if self._node.remembers:
+            self._bundle = None
         await self._node.aclose()
 
     async def __aenter__(self) -> Group:

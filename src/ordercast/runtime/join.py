@@ -118,7 +118,8 @@ async def join(
         algorithm = f"{ordering} over {dissemination}"
         logger.info("%s: joined %r: %s", me, group, algorithm, extra=about("joined", me))
         uniform = catalog.DISSEMINATIONS[dissemination].reliability == "uniform"
-        yield Group(node, name=group, algorithm=algorithm, uniform=uniform)
+        async with Group(node, name=group, algorithm=algorithm, uniform=uniform) as joined:
+            yield joined
 
 
 async def _shut(door: Door) -> None:

@@ -70,6 +70,7 @@ class Memory:
             )
         for link in core.links.values():  # all of this is in the journal, or has never happened
             link.commit(link.sent, link.received)
+        self.journal.forget_beyond(core.delivered)
         core.take_up_to(self.journal.taken if replay_from is None else replay_from - 1)
         logger.info(
             "recalled a member that had sent %d and delivered %d messages",

@@ -16,7 +16,7 @@ from functools import partial
 
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols.messages import Held
-from ordercast.runtime.bundle import Bundle
+from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, Bundle
 from ordercast.runtime.connection import Connection, FinalPeerError
 from ordercast.runtime.core import Core
 from ordercast.runtime.detector import Detector
@@ -44,6 +44,8 @@ CROWD = 16
 """With so many messages in it, a bundle is not cut short by what arrives."""
 STRANGERS_MAX = 64
 """Connections that have not introduced themselves, beside those that members may be making."""
+
+_UNHEEDED = memoryview(bytearray(BUNDLE_MESSAGES_MAX))
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +182,10 @@ class Node:
         return number
 
     def next_bundle(self) -> Bundle | None:
-        """What the application may take now; it stays here until it `took` all of it."""
+        """What the application may take now; it stays here until it `took` all of it. Nothing once
+        a member that remembers has left: that is for its next life."""
+        if self._closed and self.remembers:
+            return None
         queue = self.core.queue
         return queue[0] if queue and queue[0].end <= self.visible else None
 
@@ -200,10 +205,20 @@ class Node:
         await self._news.wait()
 
     @property
-    def mark(self) -> Callable[[int], None] | None:
-        """To be called with each position before the application gets it, so that it is never
-        handed out again; None if nobody would remember."""
-        return self._journal.mark if self._journal is not None else None
+    def remembers(self) -> bool:
+        return self._journal is not None
+
+    def mark(self, bundle: Bundle) -> None:
+        """To be called before the application gets all of a bundle, so that it is never handed
+        out again."""
+        if self._journal is not None:
+            self._journal.mark(bundle.end)
+
+    def ticks(self, bundle: Bundle) -> memoryview:
+        """The same for the messages of a bundle one by one: store a 1 at the place of each."""
+        if self._journal is None:
+            return _UNHEEDED
+        return self._journal.ticks(bundle.position - 1, len(bundle.payloads))
 
     def sending_ends(self) -> None:
         """No further message is coming: nothing in the air need wait for a companion."""

@@ -1,8 +1,9 @@
 """What the user sends, on its way to the protocol: bundled, and no more than others can take.
 
-A message leaves at once if none has left in the last quarter of a millisecond; otherwise it waits
-for company until the last one has been gone for a millisecond. Whoever sends one message after the
-other without a pause gets large bundles that way, and whoever sends now and then gets no delay.
+A message leaves at the end of the turn in which it was sent, unless many have left lately: then it
+waits for company until the last ones have been gone for a millisecond. Whoever sends one message
+after the other without a pause gets large bundles that way, and whoever sends now and then gets no
+delay.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
 
-__all__ = ["Outgoing", "Slot"]
+__all__ = ["BUNDLE_BYTES", "OVERHEAD_BYTES", "Outgoing", "Slot"]
 
 BUNDLE_BYTES = 64 * 2**10
-IDLE = 4
-"""Nothing has left lately if it was this part of the lingering time ago."""
+MANY = 16
+"""So many messages within the lingering time, and company is worth waiting for."""
 OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
 
@@ -43,6 +44,7 @@ class Outgoing:
         self.slot: Slot | None = None
         """What is being filled."""
         self.bytes = 0
+        """Of what is in it, and for each message `OVERHEAD_BYTES`."""
         self.busy = True
         """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
         under way, or this member cannot send at all."""
@@ -51,6 +53,9 @@ class Outgoing:
         """Our bundles up to this one are committed."""
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._left_at = 0.0
+        self._window_began = 0.0
+        self._lately = 0
+        """Messages that have left since then; a window is as long as the lingering time."""
         self._waiters: dict[int, list[asyncio.Event]] = {}
 
     def __len__(self) -> int:
@@ -63,12 +68,6 @@ class Outgoing:
         self.slot = Slot(self._node.core.sent + 1, to)
         self._schedule()
         return self.slot
-
-    def weigh(self, size: int) -> None:
-        """A message of that size is in the bundle now."""
-        self.bytes += size + OVERHEAD_BYTES
-        if self.bytes >= BUNDLE_BYTES:
-            self.busy = True
 
     async def room(self) -> None:
         """Let the loop turn, and wait until every member has taken enough of what was sent."""
@@ -100,8 +99,8 @@ class Outgoing:
             return
         self.slot, self.bytes = None, 0
         self.stop()
-        self._left_at = asyncio.get_running_loop().time()
         payloads, slot.payloads = slot.payloads, []
+        self._left(len(payloads))
         slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
         self._measure()
         self._node.take_in()
@@ -145,14 +144,20 @@ class Outgoing:
             for waiter in waiters:
                 waiter.set()
 
+    def _left(self, count: int) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._window_began >= self._node.settings.linger_s:
+            self._window_began, self._lately = now, 0
+        self._lately += count
+        self._left_at = now
+
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
-        linger_s = self._node.settings.linger_s
-        passed_s = loop.time() - self._left_at
-        if passed_s >= linger_s / IDLE:
+        left_s = self._left_at + self._node.settings.linger_s - loop.time()
+        if self._lately < MANY or left_s <= 0:
             self._timer = loop.call_soon(self._time_is_up)
         else:
-            self._timer = loop.call_later(linger_s - passed_s, self._time_is_up)
+            self._timer = loop.call_later(left_s, self._time_is_up)
 
     def _time_is_up(self) -> None:
         try:

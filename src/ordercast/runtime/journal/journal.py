@@ -203,15 +203,29 @@ class Journal:
         """The position up to which the application has taken deliveries. It only grows.
 
         It survives a kill by itself. After a power loss it may be an older one, or, with "write",
-        one beyond the records that are left.
+        one beyond the records that are left: see `forget_beyond`.
         """
         return 0 if self._taken is None else self._taken.value
 
-    @property
-    def mark(self) -> Callable[[int], None]:
-        """Says that the application has taken a position; before that means nothing."""
+    def mark(self, position: int) -> None:
+        """The application has taken everything up to there; less than before means nothing."""
         assert self._taken is not None, "a new journal begins with `start`"
-        return self._taken.mark
+        self._taken.mark(position)
+
+    def ticks(self, before: int, count: int) -> memoryview:
+        """For whoever takes `count` messages after a position one by one: a 1 stored at the place
+        of one, from 0, says that it is taken. Until the next call of this or of `mark`."""
+        assert self._taken is not None, "a new journal begins with `start`"
+        return self._taken.begin(before, count)
+
+    def forget_beyond(self, position: int) -> None:
+        """If more was taken than is known to be delivered, it was another life's: start there."""
+        if self._taken is not None and self._taken.value > position:
+            logger.warning(
+                "%s: %d messages were taken and %d are known: the rest is delivered anew",
+                *(self._directory, self._taken.value, position),
+            )
+            self._taken.lower(position)
 
     def history(self) -> Iterator[Segment]:
         """The older segments that are kept, oldest first, each to be read whole."""

@@ -1,9 +1,11 @@
 """A counter in a mapped file: a plain store into memory that the kernel keeps if we are killed.
 
-Two slots in turn, each a value and its complement. Whether a store of eight bytes is one
-instruction is the compiler's choice, and a slot has two of them: a process killed in between
-leaves a slot that does not fit, and the other one still has the value before. So does a slot
-that the disk has damaged. The greater of those that fit is the value: it only grows.
+Two slots in turn, each a value, its complement, and a page of ticks. Whoever takes messages one by
+one begins a stretch and then stores a single byte for each, which nothing can interrupt half-way.
+Whether a store of eight bytes is one instruction is the compiler's choice: a process killed amidst
+those leaves a slot that does not fit, and the other one still has what was before. So does a slot
+that the disk has damaged. The greater of those that fit is the value, ticks and all: it
+only grows.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from pathlib import Path
 
 from ordercast.errors import JournalError
 
-__all__ = ["Taken"]
+__all__ = ["TICKS", "Taken"]
 
-FILE_BYTES = 4096
-MAGIC = b"ordtaken"
+TICKS = 4096
+"""The longest stretch."""
+FILE_BYTES = 3 * 4096
+MAGIC = b"ordtake2"
 _ALL_ONES = 2**64 - 1
-_FIRST = 1
-"""In words of eight bytes; the magic comes before."""
-_BOTH = _FIRST + (_FIRST + 2)
-"""One slot's place is this minus the other's."""
+_WORDS = (1, 3)
+"""Where each slot's value is, in words of eight bytes, its complement right after; the magic comes
+before. The ticks have the second and the third page."""
 
 
 class Taken:
@@ -32,12 +35,16 @@ class Taken:
             if os.fstat(file.fileno()).st_size != FILE_BYTES or file.read(8) != MAGIC:
                 raise _broken(path, "it is not as it was made")
             self._map = mmap.mmap(file.fileno(), FILE_BYTES)
-        self._words = memoryview(self._map).cast("Q")
-        slots = [(self._words[i], i) for i in (_FIRST, _FIRST + 2) if self._fits(i)]
-        if not slots:
+        self._bytes = memoryview(self._map)
+        self._words = self._bytes[:TICKS].cast("Q")
+        self._ticks = tuple(self._bytes[start : start + TICKS] for start in (TICKS, 2 * TICKS))
+        self._unheeded = memoryview(bytearray(TICKS))
+        """For stretches that were taken before."""
+        values = [(self._value_of(slot), slot) for slot in (0, 1) if self._fits(slot)]
+        if not values:
             self.close()
             raise _broken(path, "neither of its two values fits its complement")
-        self._value, self._slot = max(slots)
+        self._slot = max(values)[1]
 
     @staticmethod
     def create(path: Path) -> None:
@@ -50,26 +57,53 @@ class Taken:
 
     @property
     def value(self) -> int:
-        return self._value
+        return self._value_of(self._slot)
 
     def mark(self, value: int) -> None:
-        """Set it, if it grows; called for every delivery, so nothing more is done."""
-        if value > self._value:
-            slot = self._slot = _BOTH - self._slot
-            words = self._words
-            words[slot] = value
-            words[slot + 1] = value ^ _ALL_ONES
-            self._value = value
+        """Set it, if it grows."""
+        if value > self.value:
+            self._store(value, ticked=0)
+
+    def begin(self, before: int, count: int) -> memoryview:
+        """A stretch of so many messages after position `before`: a 1 stored at the place of one,
+        from 0, says that it and all before it are taken."""
+        ticked = max(0, self.value - before)
+        if ticked >= count:
+            return self._unheeded
+        self._store(before, ticked)
+        return self._ticks[self._slot]
+
+    def lower(self, value: int) -> None:
+        """Set it in any case: what was taken is not known any more."""
+        self._store(value, ticked=0)
+        self._store(value, ticked=0)
 
     def sync(self) -> None:
         self._map.flush()
 
     def close(self) -> None:
-        self._words.release()
+        for view in (*self._ticks, self._words, self._bytes):
+            view.release()
         self._map.close()
 
+    def _store(self, value: int, ticked: int) -> None:
+        slot = 1 - self._slot
+        words, place = self._words, _WORDS[slot]
+        words[place + 1] = words[place]  # it fits no more until all of it is there
+        self._ticks[slot][:] = bytes((1,)) * ticked + bytes(TICKS - ticked)
+        words[place] = value
+        words[place + 1] = value ^ _ALL_ONES
+        self._slot = slot
+
+    def _value_of(self, slot: int) -> int:
+        start = TICKS * (1 + slot)
+        end = self._map.find(b"\0", start, start + TICKS)
+        return self._words[_WORDS[slot]] + (TICKS if end < 0 else end - start)
+
     def _fits(self, slot: int) -> bool:
-        return self._words[slot] ^ self._words[slot + 1] == _ALL_ONES
+        place = _WORDS[slot]
+        rest = bytes(self._ticks[slot]).lstrip(b"\1").strip(b"\0")
+        return not rest and self._words[place] ^ self._words[place + 1] == _ALL_ONES
 
 
 def _broken(path: Path, why: str) -> JournalError:

@@ -121,6 +121,19 @@ def test_lines_are_sent_and_deliveries_printed(tmp_path: Path) -> None:
         assert "3 of 3 present\njoined orders: causal_vector over majority_acks\n" in a.complaints()
 
 
+def test_a_line_may_be_for_some(tmp_path: Path) -> None:
+    order = 'causal_matrix"\nreliability = "direct'
+    file = group_file(tmp_path, "a", "b", "c", order=order)
+    with members(file, "a", "b", "c", options=("--addressed",)) as (a, b, c):
+        a.say(b"b,c for two", b"*  for all", b"nobody hello", b"alone", b"c for one")
+        wait_until(lambda: len(c.lines()) == 3)
+        assert c.lines() == ["a:1 for two", "a:2  for all", "a:3 for one"]
+        wait_until(lambda: len(b.lines()) == 2)
+        assert b.lines() == ["a:1 for two", "a:2  for all"]
+        assert "line 3 was not sent: 'nobody' is no member of 'orders'" in a.complaints()
+        assert "line 4 was not sent: it should say whom it is for" in a.complaints()
+
+
 def test_who_is_told_to_stay_stays(tmp_path: Path) -> None:
     with members(group_file(tmp_path, "a", "b"), "a", "b", options=("--stay",)) as (a, b):
         for member in (a, b):

@@ -213,6 +213,27 @@ def test_a_member_that_takes_nothing_is_given_up_and_told(tmp_path: Path) -> Non
     asyncio.run(run())
 
 
+def test_whoever_was_given_up_stays_so_after_a_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = Settings(heartbeat_s=0.05, dead_after_s=0.3)
+        async with Pair(tmp_path, settings=settings, reliability="best_effort") as pair:
+            a, b = await pair.both()
+            await pair.die("b", b)
+            await until(lambda: a.view.dead == ("b",))
+            await asyncio.sleep(0.05)  # until it is in the journal
+            await pair.die("a", a)
+            a = await pair.join("a")
+            assert a.view.dead == ("b",)
+            await a.send(b"to whom it may concern")
+            assert await take(a, 1) == ["a:1 to whom it may concern"]
+            b = await pair.join("b")
+            with pytest.raises(ordercast.OrdercastError, match="a declared b dead"):
+                async for _ in b:
+                    pass
+
+    asyncio.run(run())
+
+
 def test_a_suspicion_that_proves_wrong_is_withdrawn() -> None:
     async def run() -> None:
         settings = Settings(heartbeat_s=0.05)

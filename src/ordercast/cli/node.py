@@ -6,6 +6,7 @@ SIGTERM and SIGINT it leaves at once, with exit code 0.
 
 example:
   ordercast node group.toml --me a --stay
+  ordercast node group.toml --me a --addressed      # "b,c text" is for two, "* text" for all
   ordercast node group.toml --me a --status
 """
 
@@ -27,7 +28,7 @@ import msgspec
 
 from ordercast.cli.pipes import lines, write
 from ordercast.cli.status import show_status
-from ordercast.errors import OrdercastError
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.config import Config, load
 from ordercast.runtime.discovery import Presence
 from ordercast.runtime.group import Delivery, Group
@@ -51,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--status", action="store_true",
         help="ask the running member how it is doing; FILE may also be its status socket",
+    )  # fmt: skip
+    parser.add_argument(
+        "--addressed", action="store_true",
+        help="a line says first whom it is for: names with commas between them, or *",
     )  # fmt: skip
     parser.add_argument("--stay", action="store_true", help="do not leave at the end of stdin")
     parser.add_argument(
@@ -79,6 +84,7 @@ class _Member:
         self._config = config
         self._replay_from: int | None = options.replay_from
         self._stay: bool = options.stay
+        self._addressed: bool = options.addressed
         self._line = _json_line if options.json else _text_line
         self._told = ""
         self._log_json: bool = options.log_json
@@ -139,8 +145,17 @@ class _Member:
         return watches
 
     async def _send(self, group: Group) -> None:
+        number = 0
         async for line in lines():
-            await group.send(line)
+            number += 1
+            if not self._addressed:
+                await group.send(line)
+                continue
+            try:
+                names, payload = _addressed(line)
+                await group.send(payload, to=names)
+            except UsageError as error:  # of this line only; the member has others to serve
+                print(f"line {number} was not sent: {error}", file=sys.stderr, flush=True)
         if not self._stay:
             await self._until_delivered(group)
 
@@ -183,6 +198,14 @@ async def _tasks() -> AsyncIterator[Callable[[Any], asyncio.Task[Any]]]:
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
+
+
+def _addressed(line: bytes) -> tuple[list[str] | None, bytes]:
+    """Whom a line is for, everyone if None, and what it says."""
+    names, space, payload = line.partition(b" ")
+    if not space:
+        raise UsageError("it should say whom it is for, and then a space")
+    return None if names == b"*" else names.decode(errors="replace").split(","), payload
 
 
 def _text_line(delivery: Delivery) -> str:

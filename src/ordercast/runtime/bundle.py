@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ordercast.errors import PeerError
-from ordercast.protocols.messages import Message
+from ordercast.protocols.messages import Message, MessageId
+from ordercast.trace.spans import sizes_of
 
-__all__ = ["BUNDLE_MESSAGES_MAX", "Bundle", "pack", "unpack"]
+__all__ = ["BUNDLE_MESSAGES_MAX", "Bundle", "Opened", "pack", "unpack"]
 
 BUNDLE_MESSAGES_MAX = 2**12
 
@@ -46,6 +47,11 @@ class Bundle(Struct, frozen=True):
         """The position of the last message."""
         return self.position + len(self.payloads) - 1
 
+    @property
+    def last(self) -> int:
+        """The number of the last message."""
+        return self.first + len(self.payloads) - 1
+
     def after(self, position: int) -> Bundle:
         """What is left of it when everything up to this position is taken."""
         skip = position + 1 - self.position
@@ -55,6 +61,25 @@ class Bundle(Struct, frozen=True):
             payloads=self.payloads[skip:],
             position=position + 1,
         )
+
+
+class Opened:
+    """A bundle that was looked into, so that it need not be done twice."""
+
+    __slots__ = ("_sizes", "first", "id", "payloads")
+
+    def __init__(self, id: MessageId, first: int, payloads: list[bytes]) -> None:
+        self.id = id
+        self.first = first
+        self.payloads = payloads
+        self._sizes: int | list[int] | None = None
+
+    @property
+    def sizes(self) -> int | list[int]:
+        """As the trace has them."""
+        if self._sizes is None:
+            self._sizes = sizes_of(self.payloads)
+        return self._sizes
 
 
 def pack(first: int, payloads: Sequence[bytes]) -> bytes:

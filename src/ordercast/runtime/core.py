@@ -29,11 +29,11 @@ from ordercast.errors import PeerError
 from ordercast.protocols.effects import Accept, Deliver, HostEffect, Transmit
 from ordercast.protocols.messages import Count, Message, MessageId, message_of
 from ordercast.protocols.stack import Codec, Stack
-from ordercast.runtime.bundle import Bundle, unpack
+from ordercast.runtime.bundle import Bundle, Opened, unpack
 from ordercast.runtime.link import Link
 from ordercast.runtime.standing import Standing
 from ordercast.trace.event import Kind
-from ordercast.trace.spans import Span, sizes_of
+from ordercast.trace.spans import Span
 
 __all__ = ["Core", "Report"]
 
@@ -93,7 +93,10 @@ class Core:
         self.recording = recording
         self.carry = carry
         self.codec = Codec(self.stack.packets | Report)
-        self._at_hand: tuple[MessageId, tuple[int, list[bytes]]] | None = None
+        self._at_hand: Opened | None = None
+        """The bundle that was looked into last."""
+        self._own: dict[MessageId, Opened] = {}
+        """Those of our own that are not delivered yet."""
 
     def snapshot(self) -> bytes:
         """The whole state. Only ever read back by `restore`, from a file of this member's own."""
@@ -119,11 +122,12 @@ class Core:
         assert first == self.sent + 1
         message, effects = self.stack.send(bundle, to)
         self.sent += len(payloads)
-        self._at_hand = message.id, (first, payloads)
+        self._at_hand = Opened(message.id, first, payloads)
         self.standing.sent(message.id.number, len(bundle), message.addressees(self.stack.size))
         before = self.delivered
         self._perform(effects)
         if self.delivered == before:
+            self._own[message.id] = self._at_hand
             self._arrived(message)
         return message.id.number
 
@@ -136,7 +140,7 @@ class Core:
             return
         message = message_of(decoded)
         if message is not None:
-            self._at_hand = message.id, unpack(message)
+            self._at_hand = Opened(message.id, *unpack(message))
         effects = self.stack.receive(source, decoded)
         if message is not None and self.recording:
             self._note("receive", message, control=len(packet) - len(message.payload))
@@ -229,23 +233,24 @@ class Core:
 
     def _deliver(self, message: Message) -> None:
         origin, number = message.id
-        first, payloads = self._opened(message)
+        opened = self._open(message)
         bundle = Bundle(
             origin,
             number,
-            first,
-            payloads,
+            opened.first,
+            opened.payloads,
             self.delivered + 1,
             self.clock_us(),
             len(message.payload),
         )
-        self.delivered += len(payloads)
-        self.last[origin] = max(self.last[origin], first + len(payloads) - 1)
+        self.delivered = bundle.end
+        self.last[origin] = max(self.last[origin], bundle.last)
         self.arrivals.pop(message.id, None)
         self.queue.append(bundle)
         if self.recording:
             self._note("deliver", message)
         if origin == self.stack.me:
+            self._own.pop(message.id, None)
             self.standing.told(origin, (number, number), 0)
         else:
             fresh = self._fresh[origin]
@@ -256,27 +261,29 @@ class Core:
 
     def _arrived(self, message: Message) -> None:
         """It is held, most likely; it may also be a copy of what was delivered long ago."""
-        first, payloads = self._opened(message)
-        self.arrivals[message.id] = first, len(payloads), self.clock_us()
+        opened = self._open(message)
+        self.arrivals[message.id] = opened.first, len(opened.payloads), self.clock_us()
         if len(self.arrivals) > self._arrivals_max:
             held = {held.id for held in self.stack.held()}
             self.arrivals = {id: value for id, value in self.arrivals.items() if id in held}
             self._arrivals_max = 2 * len(held) + 256
 
-    def _opened(self, message: Message) -> tuple[int, list[bytes]]:
-        if self._at_hand is not None and self._at_hand[0] == message.id:
-            return self._at_hand[1]
-        return unpack(message)
+    def _open(self, message: Message) -> Opened:
+        opened = self._at_hand
+        if opened is None or opened.id != message.id:
+            opened = self._own.get(message.id) or Opened(message.id, *unpack(message))
+            self._at_hand = opened
+        return opened
 
     def _note(self, kind: Kind, message: Message, control: int | None = None) -> Span:
-        first, payloads = self._opened(message)
+        opened = self._open(message)
         span = Span(
             kind,
             self.clock_us(),
             message.id.origin,
-            first,
-            len(payloads),
-            sizes_of(payloads),
+            opened.first,
+            len(opened.payloads),
+            opened.sizes,
             control,
             message.destinations if kind == "send" else None,
         )
@@ -292,7 +299,9 @@ class Core:
         self.spans.append(span)
 
 
-_OUTSIDE = frozenset(("spans", "started", "clock_us", "recording", "carry", "codec", "_at_hand"))
+_OUTSIDE = frozenset(
+    ("spans", "started", "clock_us", "recording", "carry", "codec", "_at_hand", "_own")
+)
 
 
 class _Reader(pickle.Unpickler):

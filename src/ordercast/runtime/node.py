@@ -369,7 +369,7 @@ class Node:
         self._note("hung_up", peer, f"{peer.name} has hung up: {reason}")
         if bye.final:
             peer.refused = reason
-            if peer.link.received:
+            if peer.index in self.core.lives:
                 self.fail(OrdercastError(f"{peer.name} will not have this member: {reason}"))
         elif peer.connection is not None:
             self.suspect(peer.index)

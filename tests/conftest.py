@@ -29,6 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file share what it sets up, so one worker runs them all. Those of real processes
+    share nothing, wait a lot, and go to whoever is idle."""
+    for item in items:
+        if "runtime" not in item.path.parts:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark for the whole test run: starting it takes seconds."""

@@ -90,13 +90,13 @@ def test_a_member_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> No
                     ordercast.join("g", me="b", peers=peers, journal=tmp_path / "b")
                 ),
             )
-            where = a._node._door.address
+            where = a._node.reception.door.address
             await first.aclose()
             await b.send(b"while a is away")
             a = await stack.enter_async_context(
                 ordercast.join("g", me="a", peers=peers, journal=tmp_path / "a")
             )
-            assert a._node._door.address != where
+            assert a._node.reception.door.address != where
             await until(lambda: b.view.present == ("a", "b"))
             assert await take(a, 1) == ["b:1 while a is away"]
 

@@ -15,11 +15,11 @@ from ordercast.protocols import catalog
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
-from ordercast.runtime import node as node_module
 from ordercast.runtime.bundle import pack
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import VERSION, Ack, Data, Hello, encode_frame
 from ordercast.runtime.node import HOST
+from ordercast.runtime.reception import STRANGERS_MAX
 from ordercast.trace.jsonl import decode_event, encode_event
 
 from .helpers import CHARTER, RUN, Group, until
@@ -262,11 +262,11 @@ def test_a_crowd_that_says_nothing_leaves_room_for_members(
         async with two_of_three() as members:
             crowd = [
                 await asyncio.open_connection(HOST, members.ports[0])
-                for _ in range(2 * node_module.STRANGERS_MAX)
+                for _ in range(2 * STRANGERS_MAX)
             ]
             await until(lambda: bool(caplog.records))
-            known = members.nodes[0]._connections
-            assert len(known) <= node_module.STRANGERS_MAX + 2 * len(members.nodes[0].names)
+            known = members.nodes[0].reception.connections
+            assert len(known) <= STRANGERS_MAX + 2 * len(members.nodes[0].names)
             await still_working(members)
             for _, writer in crowd:
                 writer.transport.abort()

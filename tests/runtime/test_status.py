@@ -230,6 +230,6 @@ def test_refused_connections_are_counted() -> None:
 
 
 def _address(group: Group) -> Address:
-    address = group._node._door.address
+    address = group._node.reception.door.address
     assert address is not None
     return address

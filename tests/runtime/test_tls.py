@@ -74,7 +74,7 @@ async def knock(where: Address, context: ssl.SSLContext | None, data: bytes) -> 
 
 
 def hello(groups: list[Group], member: int) -> bytes:
-    charter = groups[0]._node._charter
+    charter = groups[0]._node.reception.charter
     return encode_frame(Hello(VERSION, "g", charter, member, "life", 0, 0))
 
 
@@ -82,7 +82,7 @@ def test_a_group_over_tls(keys: Path) -> None:
     async def run() -> None:
         async with two_of_three(keys) as (groups, _):
             await still_working(groups)
-            (connection,) = groups[0]._node._connections
+            (connection,) = groups[0]._node.reception.connections
             tls = connection._transport.get_extra_info("ssl_object")
             assert tls.version() == "TLSv1.3"
 

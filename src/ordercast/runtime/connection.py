@@ -20,8 +20,8 @@ from ordercast.runtime.frames import (
 from ordercast.runtime.logs import about
 
 if TYPE_CHECKING:
-    from ordercast.runtime.node import Node
     from ordercast.runtime.peer import Peer
+    from ordercast.runtime.reception import Reception
 
 __all__ = ["Connection", "FinalPeerError"]
 
@@ -39,10 +39,11 @@ class FinalPeerError(PeerError):
 class Connection(asyncio.BufferedProtocol):
     """`dialled` is whom we meant to reach; None if they reached us."""
 
-    def __init__(self, host: Node, dialled: Peer | None = None) -> None:
+    def __init__(self, reception: Reception, dialled: Peer | None = None) -> None:
         self.gone = asyncio.Event()
         self.writable = False
-        self._host = host
+        self._reception = reception
+        self._host = reception.node
         self._dialled = dialled
         self._peer: Peer | None = None
         self._transport: asyncio.Transport
@@ -78,10 +79,10 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = True
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
-        if not self._host.opened(self):
+        if not self._reception.opened(self):
             self.refuse(PeerError("too many at the door have not said who they are"))
         elif self._dialled is not None:
-            self.write(self._host.hello(self._dialled))
+            self.write(self._reception.hello(self._dialled))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer.room()
@@ -99,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self._hello_timer.cancel()
         self.writable = False
         self.gone.set()
-        self._host.closed_connection(self)
+        self._reception.closed(self)
         if self._peer is not None and self._peer.detach(self):
             logger.info(
                 "%s: lost the connection with %s",
@@ -140,7 +141,7 @@ class Connection(asyncio.BufferedProtocol):
             self._farewell(frame)
         elif isinstance(frame, Ask) and peer is None and self._dialled is None:
             self._hello_timer.cancel()
-            self.write(self._host.asked(frame, self._transport))
+            self.write(self._reception.asked(frame, self._transport))
             self.close()
         elif peer is None:
             raise PeerError(f"a {type(frame).__name__} frame came before any hello")
@@ -150,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
     def _greet(self, hello: Hello) -> None:
         if self._peer is not None:
             raise PeerError("a second hello came on the same connection")
-        peer = self._host.recognise(hello, self._transport, dialled=self._dialled)
+        peer = self._reception.recognise(hello, self._transport, dialled=self._dialled)
         self._host.take_in()  # what came on an older connection comes before what this one brings
         peer.link.resume(hello.received, hello.sent)
         self._hello_timer.cancel()
@@ -158,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         self._peer = peer
         peer.attach(self)
         if self._dialled is None:
-            self.write(self._host.hello(peer))
+            self.write(self._reception.hello(peer))
         self._host.met(peer, hello)
 
     def _farewell(self, bye: Bye) -> None:
@@ -175,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = self._peer or self._dialled
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
-        self._host.turned_away()
+        self._reception.turned_away()
         logger.warning(
             "%s: dropped the connection with %s at %s: %s",
             *(self._host.name, who, address, reason),

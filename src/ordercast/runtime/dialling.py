@@ -73,7 +73,10 @@ class Dialling:
     async def _dial(self, peer: Peer, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: Connection(self._node, peer), address.host, address.port, ssl=self._context
+            lambda: Connection(self._node.reception, peer),
+            address.host,
+            address.port,
+            ssl=self._context,
         )
         return connection
 

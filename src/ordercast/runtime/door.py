@@ -122,7 +122,7 @@ class Door:
 
     def _protocol(self) -> asyncio.BaseProtocol:
         if self.node is not None:
-            return Connection(self.node)
+            return Connection(self.node.reception)
         reader = asyncio.StreamReader(limit=HELLO_BYTES_MAX)
         return asyncio.StreamReaderProtocol(reader, self._receive)
 

@@ -17,20 +17,19 @@ from functools import partial
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols.messages import Held
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, Bundle
-from ordercast.runtime.connection import Connection, FinalPeerError
 from ordercast.runtime.core import Core
 from ordercast.runtime.detector import Detector
 from ordercast.runtime.dialling import Dialling, Locate
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
-from ordercast.runtime.frames import VERSION, Ask, Bye, Data, Hello, Members
+from ordercast.runtime.frames import Bye, Data, Hello
 from ordercast.runtime.inputs import LoggedCore
-from ordercast.runtime.introduction import check_belonging, check_continuity
 from ordercast.runtime.journal import Journal
 from ordercast.runtime.logs import about
 from ordercast.runtime.outgoing import Outgoing
 from ordercast.runtime.peer import Peer
 from ordercast.runtime.pulse import Pulse
+from ordercast.runtime.reception import Reception
 from ordercast.runtime.rest import Counters, LinkCounters
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.turn import Log, Turn
@@ -39,11 +38,8 @@ from ordercast.runtime.weather import Air, Weather
 __all__ = ["HOST", "Node"]
 
 HOST = "127.0.0.1"
-CLOSE_TIMEOUT_S = 0.5
 CROWD = 16
 """With so many messages in it, a bundle is not cut short by what arrives."""
-STRANGERS_MAX = 64
-"""Connections that have not introduced themselves, beside those that members may be making."""
 
 _UNHEEDED = memoryview(bytearray(BUNDLE_MESSAGES_MAX))
 
@@ -80,8 +76,6 @@ class Node:
         self.visible = 0
         """The position up to which deliveries may be handed to the application."""
         self._inputs = LoggedCore(core, journal.append if journal is not None else None)
-        self._door = door
-        self._charter = charter
         self._journal = journal
         self._on_presence = on_presence
         self._seed = f"{seed}/{self.me}"
@@ -92,7 +86,7 @@ class Node:
             recording=log is not None,
             carry=self._into_the_air if weather is not None else None,
         )
-        self._connections: set[Connection] = set()
+        self.reception = Reception(self, door, self._peers, charter=charter)
         credentials = door.credentials
         self._dialling = Dialling(
             self, context=credentials.client if credentials else None, seed=self._seed
@@ -133,7 +127,7 @@ class Node:
 
     def start(self, *, recovered: bool = False) -> None:
         """Start the protocol, or go on where the journal ends, and let the others in."""
-        self._door.node = self
+        self.reception.door.node = self
         self._inputs.other("restart" if recovered else "start")
         if recovered:
             self._watch_anew()
@@ -296,62 +290,15 @@ class Node:
             if self._journal is not None:
                 self._inputs.other("leave")
             self._turn.commit()
-        await self._hang_up()
+        self._dialling.cancel()
+        await self._dialling.ended()
+        await self.reception.close()
+        if not self.failure.done():
+            self.failure.cancel()
         self.outgoing.wake_all()
         self._news.set()
 
-    async def _hang_up(self) -> None:
-        self._dialling.cancel()
-        await self._dialling.ended()
-        self._door.close()
-        for peer in self._peers.values():
-            if peer.connection is not None:
-                peer.connection.part(f"{self.name} leaves")
-        for end in (Connection.close, Connection.abort):
-            for connection in self._connections:
-                end(connection)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                    for connection in list(self._connections):
-                        await connection.gone.wait()
-        await self._door.wait_closed()
-        if not self.failure.done():
-            self.failure.cancel()
-
-    # What connections ask of their host.
-
-    def opened(self, connection: Connection) -> bool:
-        """Whether there is room for one more who has not introduced itself yet."""
-        self._connections.add(connection)
-        strangers = sum(not each.greeted for each in self._connections)
-        return strangers <= STRANGERS_MAX + len(self.names)
-
-    def closed_connection(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-
-    def hello(self, peer: Peer) -> Hello:
-        received, sent = peer.link.greet()
-        return Hello(
-            VERSION, self._door.group, self._charter, self.me, self.core.life, received, sent
-        )
-
-    def recognise(
-        self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None
-    ) -> Peer:
-        """Who has introduced itself, or why it is not let in."""
-        check_belonging(hello, self._door.group, self._charter)
-        if dialled is None and not self.me < hello.member < len(self.names):
-            raise PeerError(
-                f"it says it is {self._name_of(hello.member)}, who has no business to dial us"
-            )
-        peer = dialled or self._peers[hello.member]
-        if hello.member != peer.index:
-            raise PeerError(f"{self._name_of(hello.member)} answered where {peer.name} should be")
-        self._door.check_name(peer.name, transport)
-        if peer.dead:
-            raise FinalPeerError(f"{self.name} declared {peer.name} dead")
-        check_continuity(hello, peer.name, self.core.lives.get(peer.index))
-        return peer
+    # What connections tell.
 
     def met(self, peer: Peer, hello: Hello) -> None:
         if peer.index not in self.core.lives:
@@ -374,12 +321,6 @@ class Node:
         elif peer.connection is not None:
             self.suspect(peer.index)
         self._changed()
-
-    def turned_away(self) -> None:
-        self._door.turned_away += 1
-
-    def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:
-        return self._door.asked(ask, transport)
 
     def presence_changed(self) -> None:
         self._changed()
@@ -420,9 +361,7 @@ class Node:
         self.failure.exception()  # it is looked at by whoever uses this member next
         self._stop()
         self._dialling.cancel()
-        self._door.close()
-        for connection in self._connections:
-            connection.abort()
+        self.reception.abort()
         self.outgoing.wake_all()
         self._news.set()
 
@@ -461,9 +400,6 @@ class Node:
     def _note(self, event: str, peer: Peer, text: str, level: int = logging.INFO) -> None:
         extra = about(event, self.name, peer.name)
         logger.log(level, "%s: %s", self.name, text, extra=extra)
-
-    def _name_of(self, index: int) -> str:
-        return self.names[index] if index < len(self.names) else f"member {index}"
 
     def _peer(self, index: int, weather: Weather | None) -> Peer:
         detector = Detector(

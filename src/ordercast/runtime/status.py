@@ -124,7 +124,7 @@ def status_of(group: Group) -> Status:
         window_bytes=node.settings.window_bytes,
         window_used_bytes=core.standing.outstanding(),
         undelivered_bundles=lacking[node.me],
-        refused_connections=node._door.turned_away,
+        refused_connections=node.reception.door.turned_away,
         loop_lag_s=node.pulse.lag_s,
         peers=tuple(_peer(node, peer, lacking) for peer in node._peers.values()),
         journal=_journal(node._journal),

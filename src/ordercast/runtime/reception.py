@@ -1,0 +1,96 @@
+"""What connections ask of their member: who is let in, who is there, and who has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ordercast.errors import PeerError
+from ordercast.runtime.connection import Connection, FinalPeerError
+from ordercast.runtime.frames import VERSION, Ask, Hello, Members
+from ordercast.runtime.introduction import check_belonging, check_continuity
+
+if TYPE_CHECKING:
+    from ordercast.runtime.door import Door
+    from ordercast.runtime.node import Node
+    from ordercast.runtime.peer import Peer
+
+__all__ = ["Reception"]
+
+CLOSE_TIMEOUT_S = 0.5
+STRANGERS_MAX = 64
+"""Connections that have not introduced themselves, beside those that members may be making."""
+
+
+class Reception:
+    def __init__(self, node: Node, door: Door, peers: Mapping[int, Peer], *, charter: str) -> None:
+        self.node = node
+        self.door = door
+        self.charter = charter
+        self.connections: set[Connection] = set()
+        self._peers = peers
+
+    def opened(self, connection: Connection) -> bool:
+        """Whether there is room for one more who has not introduced itself yet."""
+        self.connections.add(connection)
+        strangers = sum(not each.greeted for each in self.connections)
+        return strangers <= STRANGERS_MAX + len(self.node.names)
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+
+    def hello(self, peer: Peer) -> Hello:
+        received, sent = peer.link.greet()
+        node, group = self.node, self.door.group
+        return Hello(VERSION, group, self.charter, node.me, node.core.life, received, sent)
+
+    def recognise(
+        self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None
+    ) -> Peer:
+        """Who has introduced itself, or why it is not let in."""
+        node = self.node
+        check_belonging(hello, self.door.group, self.charter)
+        if dialled is None and not node.me < hello.member < len(node.names):
+            raise PeerError(
+                f"it says it is {self._name_of(hello.member)}, who has no business to dial us"
+            )
+        peer = dialled or self._peers[hello.member]
+        if hello.member != peer.index:
+            raise PeerError(f"{self._name_of(hello.member)} answered where {peer.name} should be")
+        self.door.check_name(peer.name, transport)
+        if peer.dead:
+            raise FinalPeerError(f"{node.name} declared {peer.name} dead")
+        check_continuity(hello, peer.name, node.core.lives.get(peer.index))
+        return peer
+
+    def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:
+        return self.door.asked(ask, transport)
+
+    def turned_away(self) -> None:
+        self.door.turned_away += 1
+
+    async def close(self) -> None:
+        """Let nobody in any more, and hang up on everyone, politely and then not."""
+        self.door.close()
+        for peer in self._peers.values():
+            if peer.connection is not None:
+                peer.connection.part(f"{self.node.name} leaves")
+        for end in (Connection.close, Connection.abort):
+            for connection in self.connections:
+                end(connection)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    for connection in list(self.connections):
+                        await connection.gone.wait()
+        await self.door.wait_closed()
+
+    def abort(self) -> None:
+        self.door.close()
+        for connection in self.connections:
+            connection.abort()
+
+    def _name_of(self, index: int) -> str:
+        names = self.node.names
+        return names[index] if index < len(names) else f"member {index}"

@@ -25,7 +25,7 @@ from benchmarks.runtime.raw import GROUP, member_name
 from benchmarks.runtime.sink import Histogram
 from benchmarks.runtime.subject import Form, Servers, Setting, Subject, subject_named
 
-__all__ = ["LOW_RATE", "Case", "Durations", "Figures", "conduct"]
+__all__ = ["LOW_RATE", "Case", "Durations", "Figures", "Group", "assemble", "conduct"]
 
 LOW_RATE = 2000
 """Messages a second and member."""
@@ -84,7 +84,7 @@ class Figures(Struct):
     """Why there is not more."""
 
 
-class _Group:
+class Group:
     """The running processes of one case."""
 
     def __init__(
@@ -96,6 +96,10 @@ class _Group:
         self._sent = [0] * len(members)
         self._delivered = 0
         self._disorder = 0
+
+    @property
+    def pids(self) -> list[int]:
+        return [member.pid for member in self._members]
 
     async def phase(self, mode: str, rate: float, form: Form) -> Phase:
         warm_s, window_s = self._warm_s, self._window_s
@@ -164,7 +168,7 @@ async def conduct(case: Case, durations: Durations) -> Figures:
     await quiet(durations.patience_s)
     try:
         async with asyncio.timeout(durations.limit_s), AsyncExitStack() as stack:
-            group = await _assemble(subject, case, durations, stack)
+            group = await assemble(subject, case, durations, stack)
             full = figures.full = await group.phase("count", 0, case.form)
             figures.low = await group.phase("check", LOW_RATE, case.form)
             half_rate = full.deliveries_per_s / (case.n - 1) / 2
@@ -176,9 +180,9 @@ async def conduct(case: Case, durations: Durations) -> Figures:
     return figures
 
 
-async def _assemble(
+async def assemble(
     subject: Subject, case: Case, durations: Durations, stack: AsyncExitStack
-) -> _Group:
+) -> Group:
     place = stack.enter_context(tempfile.TemporaryDirectory(prefix="ordercast-runtime-"))
     directory = Path(place)
     if case.tls:
@@ -211,4 +215,4 @@ async def _assemble(
         words = "; ".join(sorted({member.last_words() for member in members}))
         raise CaseError(f"no group within {JOIN_S:g} s: {words}") from None
     warm_s = max(durations.warm_s, subject.warm_s)
-    return _Group(members, servers, warm_s=warm_s, window_s=durations.window_s)
+    return Group(members, servers, warm_s=warm_s, window_s=durations.window_s)

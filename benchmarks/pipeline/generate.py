@@ -30,6 +30,8 @@ class Shape:
     deliveries: int
     """About how many rows of that kind."""
     total: bool = False
+    faults: bool = False
+    """In the middle, four processes do one thing wrong each."""
     seed: int = 7
 
     @property
@@ -38,11 +40,13 @@ class Shape:
 
     @property
     def name(self) -> str:
-        return f"{'total' if self.total else 'causal'}-n{self.processes}-{self.deliveries}"
+        kind = "total" if self.total else "causal"
+        return f"{kind}-n{self.processes}-{self.deliveries}{'-faults' * self.faults}"
 
     @property
     def events(self) -> int:
-        return self.steps * SENT_PER_STEP * self.processes * (1 + self.processes)
+        sound = self.steps * SENT_PER_STEP * self.processes * (1 + self.processes)
+        return sound + self.faults  # one is left out, two are added
 
 
 @numba.njit
@@ -97,6 +101,8 @@ def generate(shape: Shape, directory: Path, *, run: str = "run") -> Path:
             for low in range(0, end, _STEPS_AT_ONCE):
                 high = min(low + _STEPS_AT_ONCE, end)
                 table = _rows(shape, run, p, low, high, position)
+                if shape.faults and low <= shape.steps // 2 < high:
+                    table = _spoilt(table, p, position)
                 position += len(table)
                 writer.write(table)
     manifest = Manifest(run, names, quiesced=True, order="total" if shape.total else "causal")
@@ -125,3 +131,25 @@ def _rows(shape: Shape, run: str, p: int, low: int, high: int, position: int) ->
         pa.array(np.where(sends, 0, 4 * shape.processes).astype(np.int32)),
     ]
     return pa.Table.from_arrays(columns, schema=arrow_schema())
+
+
+def _spoilt(table: pa.Table, p: int, position: int) -> pa.Table:
+    """The rows of one process, with its fault: p1 delivers two messages of one origin the wrong way
+    round, p2 leaves one out, p3 delivers one twice, p4 one that nobody sent."""
+    kind, origin = table.column("kind").to_numpy(), table.column("origin").to_numpy()
+    mine = np.flatnonzero((kind == "deliver") & (origin == 0))
+    one, other = mine[len(mine) // 2 : len(mine) // 2 + 2].tolist()
+    rows = np.arange(len(table))
+    if p == 1:
+        rows[[one, other]] = rows[[other, one]]
+    elif p == 2:
+        rows = np.delete(rows, one)
+    elif p in (3, 4):
+        rows = np.insert(rows, other + 1, one)
+    found = table.take(pa.array(rows))
+    if p == 4:
+        numbers = found.column("number").to_numpy().copy()
+        numbers[other + 1] = 10**12
+        found = found.set_column(5, "number", pa.array(numbers))
+    positions = pa.array(np.arange(position, position + len(found)))
+    return found.set_column(2, "position", positions).cast(arrow_schema())

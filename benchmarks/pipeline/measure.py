@@ -33,6 +33,8 @@ REPEAT = 2
 _FREE_SHARE = 0.8
 _MORE = {"total_pairwise", "total_acyclic", "total_gap_free", "synchronous"}
 """What causal broadcast does not give."""
+_PLANTED = {"no_duplication", "no_creation", "agreement", "uniform_agreement", "fifo", "causal"}
+"""What does not hold where there are faults."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,11 @@ def _wrong(case: Case, judgement: Judgement) -> str | None:
         return f"{judgement.events} events, not {case.events}"
     broken = {one.property for one in judgement.verdicts if one.verdict != "holds"}
     allowed = {"synchronous"} if case.total else _MORE
-    return f"it says that {sorted(broken)} do not hold" if broken - allowed else None
+    planted = {one.property for one in judgement.verdicts} & _PLANTED if case.faults else set()
+    if not planted <= broken:
+        return f"it says that {sorted(planted - broken)} hold"
+    lost = broken - allowed - planted
+    return f"it says that {sorted(lost)} do not hold" if lost else None
 
 
 def run_peer(peer: Peer, case: Case, path: Path, scratch: Path, limits: Limits) -> Compared:

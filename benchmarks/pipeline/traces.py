@@ -38,7 +38,8 @@ class Case:
         if isinstance(self.shape, ManyRuns):
             return f"{self.shape.runs:,} runs{mixed}"
         kind = "total" if self.shape.total else "causal"
-        return f"{kind}, n={self.shape.processes}, {short(self.shape.deliveries)}{mixed}"
+        faults = ", four faults" if self.shape.faults else ""
+        return f"{kind}, n={self.shape.processes}, {short(self.shape.deliveries)}{faults}{mixed}"
 
     @property
     def many(self) -> bool:
@@ -58,8 +59,12 @@ class Case:
 
     @property
     def plain(self) -> bool:
-        """One causal run in ordercast's own layout."""
-        return not (self.many or self.total or self.shuffled)
+        """One causal run in ordercast's own layout, in which everything is right."""
+        return not (self.many or self.total or self.shuffled or self.faults)
+
+    @property
+    def faults(self) -> bool:
+        return isinstance(self.shape, Shape) and self.shape.faults
 
     @property
     def events(self) -> int:
@@ -81,6 +86,7 @@ def cases(
     for deliveries in rows:
         yield from (Case(Shape(size, deliveries)) for size in processes)
     yield from (Case(Shape(n, deliveries, total=True)) for deliveries in rows)
+    yield from (Case(Shape(n, deliveries, faults=True)) for deliveries in rows)
     yield Case(ManyRuns(runs))
     small = [deliveries for deliveries in rows if deliveries <= shuffled_most]
     yield from (Case(Shape(n, deliveries), shuffled=True) for deliveries in small)

@@ -7,6 +7,7 @@ and reads as one sentence that says what, where and what to do.
 from __future__ import annotations
 
 __all__ = [
+    "CheckpointError",
     "JournalError",
     "OrdercastError",
     "PeerError",
@@ -34,6 +35,10 @@ class TraceError(OrdercastError):
 
 class JournalError(OrdercastError):
     """A member's journal cannot be read or written: which file, where in it, and what to do."""
+
+
+class CheckpointError(OrdercastError):
+    """A streaming query cannot go on from its checkpoint: what differs, and what to do."""
 
 
 class SetupError(OrdercastError):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from ordercast import pipeline
+from ordercast.pipeline import engine
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter, arrow_schema
 from ordercast.trace.verdicts import PROPERTIES
@@ -124,7 +125,15 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_exactly_what_was_planted_is_found(spark: SparkSession, trace: Path) -> None:
+def test_exactly_what_was_planted_is_found(
+    spark: SparkSession, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nobody gathers the run for that."""
+
+    def gather(*_: object) -> None:
+        raise AssertionError("the run was gathered into one task")
+
+    monkeypatch.setattr(engine, "_judge_items", gather)
     judgement = pipeline.judge(trace, spark=spark)
     assert judgement.events > 10_000_000
     found = {one.property: one.violations for one in judgement.verdicts if one.violations}

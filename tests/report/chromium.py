@@ -71,7 +71,10 @@ class Chromium:
         answer: dict[str, Any] = json.loads(message)
         return answer
 
-    def open(self, page: Path, *, dark: bool = False, width: int = 1280, height: int = 900) -> Tab:
+    def open(
+        self, page: Path | str, *, dark: bool = False, width: int = 1280, height: int = 900
+    ) -> Tab:
+        """A file, or an address."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         tab = Tab(self, attached["sessionId"])
@@ -81,7 +84,7 @@ class Chromium:
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         tab.call("Emulation.setDeviceMetricsOverride", **size)
-        tab.call("Page.navigate", url=page.as_uri())
+        tab.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         tab.wait("document.readyState === 'complete'")
         return tab
 

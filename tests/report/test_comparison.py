@@ -10,7 +10,7 @@ from ordercast.oracle import judge
 from ordercast.report.comparison import compare
 from ordercast.report.sample import Judged, Sample
 from ordercast.trace import Trace
-from tests.report.builders import HELD, QUESTION, run
+from tests.report.builders import HELD, QUESTION, random_run, run
 from tests.report.chromium import Chromium
 from tests.report.test_page import Page
 
@@ -71,3 +71,18 @@ def test_what_is_lit_in_one_is_lit_in_the_other(
     assert (tab.complaints(), tab.requests()) == ([], [page.as_uri()])
     boxes = "[...document.querySelectorAll('.columns.runs > section')]"
     assert tab.js(f"new Set({boxes}.map(box => box.getBoundingClientRect().top)).size") == 1
+
+
+def test_what_is_scrolled_in_one_is_scrolled_in_the_other(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(compare(*(sample(random_run(seed, size=3, messages=40)) for seed in (1, 2))))
+    tab = browser.open(page, width=1800)
+    boxes = "[...document.querySelectorAll('.full .scroll')]"
+    share = f"{boxes}.map(b => b.scrollLeft / (b.scrollWidth - b.clientWidth))"
+    for leader, part in ((0, 0.5), (1, 0.25), (0, 1), (1, 0)):
+        tab.js(f"(b => b.scrollLeft = {part} * (b.scrollWidth - b.clientWidth))({boxes}[{leader}])")
+        tab.settle()
+        tab.settle()
+        assert tab.js(share) == pytest.approx([part, part], abs=0.01)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import TraceError
-from ordercast.trace import Event, Manifest, read_events, read_manifests
-from ordercast.trace import gather as gather_module
+from ordercast.trace import Event, Manifest, read_events, read_manifests, unrolled
 from ordercast.trace.gather import Gathered, gather, is_to_be_gathered
 from ordercast.trace.spans import Span, SpanLog, rows_of
 
@@ -46,7 +45,7 @@ def test_a_table_has_the_rows_that_the_spans_stand_for(
 ) -> None:
     directory = tmp_path_factory.mktemp("logs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather_module, "ROWS_AT_ONCE", 5)
+        patch.setattr(unrolled, "ROWS_AT_ONCE", 5)
         with SpanLog(
             directory, "a", run="r", process=0, manifest=MANIFEST, rotate_bytes=150
         ) as log:

@@ -19,7 +19,7 @@ from ordercast.errors import SetupError
 
 __all__ = ["act", "add_arguments"]
 
-BENCHMARKS = ("costs", "holding", "journal", "pipeline", "runtime", "throughput")
+BENCHMARKS = ("costs", "holding", "journal", "pipeline", "runtime", "streaming", "throughput")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

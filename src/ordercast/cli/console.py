@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -23,6 +24,8 @@ __all__ = [
     "steps",
 ]
 
+TELL_S = 10.0
+"""Where nothing can move, a line tells how far it is once in so many seconds."""
 LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 
 
@@ -32,6 +35,7 @@ class Steps:
     def __init__(self, bar: Progress | None) -> None:
         self._bar = bar
         self._task = None if bar is None else bar.add_task("", total=None)
+        self._told_at = time.monotonic()
 
     def begin(self, what: str, *, total: int | None = None) -> None:
         if self._bar is None or self._task is None:
@@ -42,6 +46,14 @@ class Steps:
     def advance_to(self, done: int) -> None:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done)
+
+    def measure(self, done: int, total: int) -> None:
+        """So much of so much, both of which may change; elsewhere a line now and then."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+        elif time.monotonic() - self._told_at > TELL_S:
+            self._told_at = time.monotonic()
+            print(f"… {done} of {total} tasks", file=sys.stderr, flush=True)
 
     def note(self, what: str) -> None:
         """Something has happened meanwhile."""

@@ -8,6 +8,7 @@ example:
   ordercast import output/ -o trace --format broadcast --quiesced --crashed 3
   ordercast import events.csv -o trace --map process=host,kind=type,message=id,time=ts
   ordercast import records.jsonl -o trace --format table --preset kafka
+  ordercast import logs/ -o trace --format table --master 'local[*]'
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ordercast.cli.console import Steps, steps
+from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
+from ordercast.pipeline.session import require_pyspark
+from ordercast.trace.directory import Format
 from ordercast.trace.importers import (
     FORMATS,
     Imported,
@@ -65,6 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     add_format_arguments(parser, default="auto")
+    group = parser.add_argument_group("Spark, for many files at once")
+    add_spark_arguments(group, without="none: one file after the other, on this machine")
 
 
 def add_format_arguments(parser: argparse.ArgumentParser, *, default: str | None) -> None:
@@ -119,7 +125,9 @@ def add_format_arguments(parser: argparse.ArgumentParser, *, default: str | None
 
 
 def act(options: argparse.Namespace) -> int:
-    imported = _imported(options, options.sources, options.output)
+    if options.master is None and (options.conf or options.verbose):
+        raise UsageError("--conf and --verbose are about Spark: give them with --master")
+    imported = _imported(options, options.sources, options.output, master=options.master)
     report = imported.report
     runs = {run: list(names) for run, names in report.processes.items()}
     if options.json:
@@ -158,7 +166,9 @@ def extra_outcome(imported: Imported) -> Outcome:
     return "violated" if "violated" in outcomes else "unknown" if "unknown" in outcomes else "holds"
 
 
-def _imported(options: argparse.Namespace, sources: list[Path], trace: Path) -> Imported:
+def _imported(
+    options: argparse.Namespace, sources: list[Path], trace: Path, *, master: str | None = None
+) -> Imported:
     if options.order is not None:
         properties_of_order(options.order)
     chosen = Options(
@@ -172,18 +182,43 @@ def _imported(options: argparse.Namespace, sources: list[Path], trace: Path) -> 
         options.format = detect(files[0])
     refuse_format_options(options, {"run", *FORMATS[options.format].options})
     size = sum(file.stat().st_size for file in files)
+    write: Format | None = "jsonl" if getattr(options, "jsonl", False) else None
+    what = f"importing {len(files)} file{'s' * (len(files) > 1)}"
     with steps() as progress:
-        progress.begin(f"importing {len(files)} file{'s' * (len(files) > 1)}", total=size)
-        imported = import_trace(
-            files,
-            trace,
-            format=options.format,
-            options=chosen,
-            write="jsonl" if getattr(options, "jsonl", False) else None,
-            advance=_Advance(progress),
-        )
+        if master is None:
+            progress.begin(what, total=size)
+            imported = import_trace(
+                files,
+                trace,
+                format=options.format,
+                options=chosen,
+                write=write,
+                advance=_Advance(progress),
+            )
+        else:
+            progress.begin(f"{what} on Spark")
+            imported = _on_spark(options, files, trace, chosen, write or "parquet")
     _tell(imported)
     return imported
+
+
+def _on_spark(
+    options: argparse.Namespace, files: Sequence[Path], trace: Path, chosen: Options, write: Format
+) -> Imported:
+    config = spark_settings(options)
+    require_pyspark()
+    from ordercast.pipeline.reading.writing import import_log
+
+    return import_log(
+        files,
+        trace,
+        format=options.format,
+        options=chosen,
+        write=write,
+        master=options.master,
+        config=config,
+        verbose=options.verbose,
+    )
 
 
 def refuse_format_options(options: argparse.Namespace, heeded: Container[str] = ()) -> None:

@@ -14,7 +14,6 @@ example:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +28,13 @@ from ordercast.report.digest import digest_of
 from ordercast.report.page import compose
 from ordercast.report.reading import read_samples
 from ordercast.report.results import read_results
-from ordercast.report.sample import Judged, Sample, judged_in
+from ordercast.report.sample import judged_in
 from ordercast.report.sheet import save
 from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
 from ordercast.trace import Manifest, read_manifests
 from ordercast.trace.verdicts import Judgement, Verdict, promised
 
-__all__ = ["act", "add_arguments"]
+__all__ = ["act", "add_arguments", "page_of"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,25 +70,31 @@ def act(options: argparse.Namespace) -> int:
 
 def _page(options: argparse.Namespace) -> str:
     gather_logs(options.trace)
-    limits = Limits()
-
-    def samples(judged: Sequence[Judged]) -> list[Sample]:
-        return read_samples(options.trace, judged, limits=limits, quiesced=options.quiesced)
-
     if options.results is not None:
+        limits = Limits()
         results = read_results(options.results, lines=limits.run_lines)
+        judged = results.judged(limits.runs)
         drawn = [
             replace(sample, costs=results.costs(sample.trace.manifest.run))
-            for sample in samples(results.judged(limits.runs))
+            for sample in read_samples(
+                options.trace, judged, limits=limits, quiesced=options.quiesced
+            )
         ]
         return compose(results.digest, drawn, limits=limits)
     if options.verdicts is not None:
         judgement = _stored(options.verdicts, options.trace)
     else:
         judgement = judge(options, options.trace, quiesced=options.quiesced)
+    return page_of(judgement, options.trace, quiesced=options.quiesced)
+
+
+def page_of(judgement: Judgement, trace: Path, *, quiesced: bool = False) -> str:
+    """Of a trace of any size: of a huge run, only what is drawn is read."""
+    limits = Limits()
     digest = digest_of(judgement, lines=limits.run_lines)
-    runs = [line.name for line in digest.lines[: limits.runs]]
-    return compose(digest, samples(judged_in(judgement, runs)), limits=limits)
+    judged = judged_in(judgement, [line.name for line in digest.lines[: limits.runs]])
+    samples = read_samples(trace, judged, limits=limits, quiesced=quiesced)
+    return compose(digest, samples, limits=limits)
 
 
 def _comparison(options: argparse.Namespace) -> str:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ordercast.cli import import_
 from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
@@ -66,25 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_spark_arguments(parser)
 
 
-def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--master", help="the Spark master (default: this machine, all cores)")
-    parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting"
-    )
-    parser.add_argument("--verbose", action="store_true", help="let Spark's own log through")
-
-
-def spark_settings(options: argparse.Namespace) -> dict[str, str]:
-    """What `--conf` says."""
-    config = {}
-    for setting in options.conf:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
-        config[key] = value
-    return config
-
-
 def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
@@ -122,10 +104,15 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
 
 
 def judge(
-    options: argparse.Namespace, trace: Path, *, quiesced: bool = False, order: str | None = None
+    options: argparse.Namespace,
+    trace: Path,
+    *,
+    quiesced: bool = False,
+    order: str | None = None,
+    spark: Any = None,
 ) -> Judgement:
-    """The verdicts on few runs, with the Spark settings of the command line."""
-    return _examine(options, trace, quiesced=quiesced, order=order).judgement()
+    """The verdicts on few runs, in `spark` or with the Spark settings of the command line."""
+    return _examine(options, trace, quiesced=quiesced, order=order, spark=spark).judgement()
 
 
 def _examine(
@@ -148,6 +135,7 @@ def _examine(
             config=config,
             verbose=options.verbose,
             order=order,
+            tell=progress.measure,
             **choices,
         )
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, require_pyspark, session
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
@@ -23,12 +25,35 @@ if TYPE_CHECKING:
 
     from ordercast.pipeline.engine import Options, Results
     from ordercast.pipeline.findings import Findings
+    from ordercast.pipeline.reading import read_log
+    from ordercast.pipeline.sorting import causal_sort
     from ordercast.pipeline.source import Source
     from ordercast.pipeline.tables import Stored
 
-__all__ = ["examine", "judge", "open_session", "read_results", "session", "verify"]
+__all__ = [
+    "causal_sort",
+    "examine",
+    "judge",
+    "open_session",
+    "read_log",
+    "read_results",
+    "session",
+    "verify",
+]
 
 _SMALL_BYTES = 4 << 20
+_LATER = {
+    "causal_sort": "ordercast.pipeline.sorting",
+    "read_log": "ordercast.pipeline.reading",
+}
+"""What cannot be imported without pyspark, and where it is."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_pyspark()
+    return getattr(import_module(_LATER[name]), name)
 
 
 def judge(
@@ -63,12 +88,14 @@ def examine(
     output: Path | None = None,
     again: bool = False,
     spark: SparkSession | None = None,
+    tell: Tell | None = None,
 ) -> Findings:
     """The verdicts on a trace on disk, in `spark` or in a session of its own.
 
     `quiesced` says that runs without a manifest came to rest; `order` is what must hold, whatever
     the manifests promise; with `skip`, rows that cannot be used are counted and left out. The
     result tables go to the directory `output`; runs that are there already are judged only `again`.
+    `tell` hears how many tasks of how many are done.
     """
     require_pyspark()
     from ordercast.pipeline.engine import Options
@@ -87,13 +114,13 @@ def examine(
 
     if output is None:
         source = inspect(path, skip=skip)
-        with opened(source) as running:
+        with opened(source) as running, followed(running, tell):
             return _find(running, source, replace(options, listed=False))
     event_files(path)  # or there is nothing to make a directory for
     with open_directory(output, options, again=again) as directory:
         source = directory.unjudged(path)
         if source.files or source.unreadable or len(source.described):
-            with opened(source) as running:
+            with opened(source) as running, followed(running, tell):
                 torn = directory.record.torn
                 results, under = _judged(running, source, replace(options, torn=torn))
                 try:

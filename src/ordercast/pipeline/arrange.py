@@ -26,13 +26,13 @@ __all__ = ["arrange"]
 
 STRETCH_BITS = 20
 """Two to the power of this: the positions in one stretch."""
-_MOVED = ("position", "kind", "origin", "number")
+_MOVED = ("position", "kind", "origin", "number", "destinations")
 
 
 def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> None:
     """Writes the run's events to Parquet files in a directory that every task can reach.
 
-    Raises `Unhealthy` if a row is broken, or not for everyone: then it would be for nothing.
+    Raises `Unhealthy` if a row is broken: then it would be for nothing.
     """
     pieces = [group.piece for group in source.groups]
     stretches = sum(piece.rows for piece in pieces) // (1 << STRETCH_BITS) + 1
@@ -41,7 +41,7 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 events, bad = load([pieces[index]])
-                if len(bad) or events.column("destinations").null_count < len(events):
+                if len(bad):
                     yield pa.RecordBatch.from_pydict({"stretch": [-1], "rows": [b""]}, _BLOBS)
                 else:
                     yield from _scattered(events)
@@ -60,7 +60,7 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
     blobs = ids.mapInArrow(scatter, "stretch bigint, rows binary")
     done = blobs.repartition(stretches, "stretch").mapInArrow(gather, "stretch bigint")
     if done.where("stretch < 0").limit(1).count():
-        raise Unhealthy
+        raise Unhealthy("has rows that cannot be used")
 
 
 _BLOBS = pa.schema({"stretch": pa.int64(), "rows": pa.binary()})

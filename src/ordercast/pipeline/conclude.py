@@ -1,19 +1,31 @@
-"""The verdicts on a huge run, from what its passes found (`huge`)."""
+"""The verdicts on a huge run, from what was found in it (`huge`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ordercast.pipeline.huge import Found, Gap, Pair, Tally
+from ordercast.pipeline.huge import Split
+from ordercast.pipeline.huge.aside import NOWHERE, Aside
+from ordercast.pipeline.huge.debts import debts
+from ordercast.pipeline.huge.listing import Broken
+from ordercast.pipeline.huge.splitting import Knotted
+from ordercast.pipeline.huge.totals import (
+    chain_neighbours,
+    deliveries,
+    gaps_in,
+    neighbours,
+    pairs_in,
+    shared,
+)
 from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels import findings as f
+from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.findings import LISTED
-from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.rows import FLAWS
 from ordercast.pipeline.sentences import Names, Seen, Steps, cycles, witnesses
 from ordercast.trace.manifest import Manifest
@@ -21,201 +33,217 @@ from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = ["conclude"]
 
-_HEALTHY = ("no_duplication", "no_creation", "fifo", "causal")
+Hit = tuple[int, int | None, tuple[int, int]]
+"""A violation: process, position if there is one, message."""
+Message = tuple[int, int]
 
 
-def conclude(
-    manifest: Manifest,
-    tally: Tally,
-    windows: Sequence[Found],
-    properties: Collection[str],
-    events: int,
-) -> Judged:
-    """in: what every window showed; none if only counts were asked for"""
-    deliveries = int(tally.delivered.sum())
-    rows = {name: _row(manifest, name, deliveries) for name in _HEALTHY}
-    listed: list[dict[str, Any]] = []
-    for name in ("validity", "agreement", "uniform_agreement"):
-        rows[name] = _obligations(manifest, name, tally, listed)
-    gaps = sorted(
-        (gap for one in windows for gap in one.listed), key=lambda gap: (gap.process, gap.turn)
-    )
-    pairs = sum(one.pairs for one in windows)
-    crossed = _first(one.crossed for one in windows)
-    rows["total_pairwise"] = _row(
-        manifest, "total_pairwise", _shared(tally.delivered), pairs,
-        _crossed(manifest, crossed, exact=all(one.exact for one in windows)),
-    )  # fmt: skip
-    rows["total_acyclic"] = _row(
-        manifest,
-        "total_acyclic",
-        int(np.maximum(tally.delivered.sum(axis=1) - 1, 0).sum()),
-        sum(one.total_knots for one in windows),
-        _cycle(manifest, "total_acyclic", crossed),
-    )
-    rows["total_gap_free"] = _row(
-        manifest, "total_gap_free", deliveries, sum(one.gaps for one in windows),
-        _gap(manifest, gaps),
-    )  # fmt: skip
-    rows["synchronous"] = _row(
-        manifest,
-        "synchronous",
-        sum(max(log.chain - 1, 0) for log in tally.logs),
-        sum(one.synchronous_knots for one in windows),
-        _cycle(manifest, "synchronous", _first(one.entangled for one in windows)),
-    )
-    listed += [
-        _hit(manifest, "total_gap_free", gap.process, gap.position, gap.n) for gap in gaps[:LISTED]
+class _Finding(NamedTuple):
+    """What there is to say on one property."""
+
+    checked: int
+    violations: int = 0
+    witness: dict[str, Any] | None = None
+    doubts: int = 0
+    listed: Sequence[Hit] = ()
+
+    @property
+    def verdict(self) -> str:
+        return "violated" if self.violations else "unknown" if self.doubts else "holds"
+
+
+def conclude(manifest: Manifest, split: Split, properties: Collection[str], events: int) -> Judged:
+    judge = _Judge(manifest, split)
+    found = {name: judge.finding(name) for name in PROPERTIES if name in properties}
+    verdicts = [
+        {
+            "run": manifest.run,
+            "property": name,
+            "verdict": one.verdict,
+            "checked": one.checked,
+            "violations": one.violations,
+            "witness": one.witness,
+        }
+        for name, one in found.items()
     ]
-    verdicts = [rows[name] for name in PROPERTIES if name in properties]
+    violations = [
+        {
+            "run": manifest.run,
+            "property": name,
+            "process": process,
+            "position": position,
+            "origin": origin,
+            "number": number,
+        }
+        for name, one in found.items()
+        for process, position, (origin, number) in one.listed
+    ]
+    known = [one.known for log in split.tally.logs for one in log.segments]
     seen = {
         "run": manifest.run,
         "names": manifest.processes,
         "quiesced": manifest.quiesced,
         "complete": manifest.complete,
         "events": events,
-        "messages": int(tally.sent.sum()),
-        "deliveries": deliveries,
+        "messages": sum(one[s.SENT] for one in known),
+        "deliveries": sum(one[s.DELIVERED] for one in known),
     }
     return Judged(
         verdicts=pa.Table.from_pylist(verdicts, VERDICTS),
-        violations=pa.Table.from_pylist(
-            [hit for hit in listed if hit["property"] in properties], VIOLATIONS
-        ),
+        violations=pa.Table.from_pylist(violations, VIOLATIONS),
         flaws=FLAWS.empty_table(),
         seen=pa.Table.from_pylist([seen], SEEN),
     )
 
 
-def _row(
-    manifest: Manifest,
-    name: str,
-    checked: int,
-    violations: int = 0,
-    witness: dict[str, Any] | None = None,
-    *,
-    doubts: int = 0,
-) -> dict[str, Any]:
-    return {
-        "run": manifest.run,
-        "property": name,
-        "verdict": "violated" if violations else "unknown" if doubts else "holds",
-        "checked": checked,
-        "violations": violations,
-        "witness": witness,
-    }
+class _Judge:
+    def __init__(self, manifest: Manifest, split: Split) -> None:
+        self.manifest, self.split = manifest, split
+        self.tally, self.aside = split.tally, split.aside
 
+    def finding(self, name: str) -> _Finding:
+        match name:
+            case "no_duplication":
+                return self._no_duplication()
+            case "no_creation":
+                return self._no_creation()
+            case "fifo":
+                return self._order(name, self.split.fifo)
+            case "causal":
+                return self._order(name, self.split.causal)
+            case "total_pairwise":
+                return self._pairwise()
+            case "total_gap_free":
+                return self._gap_free()
+            case "total_acyclic":
+                return self._acyclic(name, self.split.total, neighbours(self.tally, self.aside))
+            case "synchronous":
+                checked = chain_neighbours(self.tally, self.aside)
+                return self._acyclic(name, self.split.synchronous, checked)
+        return self._obligations(name)
 
-def _hit(
-    manifest: Manifest, name: str, process: int, position: int | None, message: tuple[int, int]
-) -> dict[str, Any]:
-    origin, number = message
-    return {
-        "run": manifest.run,
-        "property": name,
-        "process": process,
-        "position": position,
-        "origin": origin,
-        "number": number,
-    }
-
-
-def _witness(manifest: Manifest, name: str, **fields: int) -> dict[str, Any]:
-    """in: the fields of `Seen`"""
-    seen = Seen(
-        run=np.zeros(1, np.int64), **{key: np.array([value]) for key, value in fields.items()}
-    )
-    [told] = witnesses(name, seen, _names(manifest)).to_pylist()
-    return dict(told)
-
-
-def _names(manifest: Manifest) -> Names:
-    return Names(pa.chunked_array([pa.array([manifest.processes], pa.list_(pa.string()))]))
-
-
-def _obligations(
-    manifest: Manifest, name: str, tally: Tally, listed: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Everyone has delivered a beginning of what each origin sent: only how far it goes counts."""
-    due = _due(name, tally.delivered, tally.sent, tally.up)
-    missing = due - tally.delivered * (due > 0)
-    missing = np.maximum(missing, 0)
-    unmet = int(missing.sum())
-    settled = manifest.quiesced  # huge runs are judged here only if their log is complete
-    witness = None
-    if unmet:
-        q, o, number = next(_unmet(tally.delivered, missing))
-        had = (tally.delivered[:, o] >= number) & (tally.up | (name == "uniform_agreement"))
-        other = o if name == "validity" else int(np.flatnonzero(had)[0])
-        witness = _witness(
-            manifest, name, process=q, origin=o, number=number, by=other,
-            unknown=not settled, complete=True,
+    def _no_duplication(self) -> _Finding:
+        checked, aside = deliveries(self.tally, self.aside), self.aside
+        hits = [] if aside is None else list(_hits(aside, aside.again, aside.again != NOWHERE))
+        if aside is None or not hits:
+            return _Finding(checked)
+        process, position, name = hits[0]
+        witness = self._witness(
+            "no_duplication", process, name,
+            earlier=int(aside.at[aside.names.index(name), process]), position=position,
         )  # fmt: skip
-        if settled:
-            first = islice(_unmet(tally.delivered, missing), LISTED)
-            listed += [_hit(manifest, name, q, None, (o, number)) for q, o, number in first]
-    violations, doubts = (unmet, 0) if settled else (0, unmet)
-    return _row(manifest, name, int(due.sum()), violations, witness, doubts=doubts)
+        return _Finding(checked, len(hits), witness, listed=hits[:LISTED])
+
+    def _no_creation(self) -> _Finding:
+        """What nobody sent is an orphan, not a forgery, if the log that would show its send has
+        holes, or is not there."""
+        checked, aside = deliveries(self.tally, self.aside), self.aside
+        if aside is None:
+            return _Finding(checked)
+        logged = np.array([bool(log.segments) for log in self.tally.logs])
+        orphan = ~aside.sent & ~(logged[aside.origin] & self.split.complete)
+        bad = aside.delivered & ~aside.to
+        forged = list(_hits(aside, aside.at, bad & ~orphan[:, None]))
+        orphans = list(_hits(aside, aside.at, bad & orphan[:, None]))
+        if not forged and not orphans:
+            return _Finding(checked)
+        process, _, name = (forged or orphans)[0]
+        witness = self._witness(
+            "no_creation", process, name,
+            missing=not aside.sent[aside.names.index(name)], unknown=not forged,
+        )  # fmt: skip
+        return _Finding(checked, len(forged), witness, len(orphans), forged[:LISTED])
+
+    def _obligations(self, name: str) -> _Finding:
+        owed, unmet, those = debts(name, self.tally, self.aside)
+        if not unmet:
+            return _Finding(owed)
+        complete = self.split.complete
+        settled = self.manifest.quiesced and complete
+        first = list(islice(those, LISTED))
+        process, message, by = first[0]
+        witness = self._witness(
+            name, process, message, by=by, unknown=not settled, complete=complete
+        )
+        if not settled:
+            return _Finding(owed, 0, witness, unmet)
+        return _Finding(owed, unmet, witness, listed=[(d.process, None, d.message) for d in first])
+
+    def _order(self, name: str, broken: Broken) -> _Finding:
+        checked, aside, first = int(self.tally.delivered.sum()), self.aside, broken.first
+        if aside is not None:
+            checked += int(np.count_nonzero(aside.delivered & aside.to))
+        if aside is None or first is None:
+            return _Finding(checked)
+        witness = self._witness(
+            name, first.process, aside.names[first.m], first.n, link=first.link,
+            missing=not aside.delivered[first.m, first.process],
+            unknown=not broken.violations, complete=self.split.complete,
+        )  # fmt: skip
+        return _Finding(checked, broken.violations, witness, broken.doubts, broken.listed)
+
+    def _pairwise(self) -> _Finding:
+        checked = shared(self.tally, self.aside)
+        pairs = pairs_in(self.tally, self.aside, self.split.windows)
+        if not pairs:
+            return _Finding(checked)
+        (m, forth), (n, back) = self.split.total.cycle
+        one, other = sorted((forth, back))
+        witness = self._witness(
+            "total_pairwise", other, m, n, link=f.FIRST if one == forth else f.SECOND, by=one,
+            exact=all(window.exact for window in self.split.windows),
+        )  # fmt: skip
+        return _Finding(checked, pairs, witness)
+
+    def _gap_free(self) -> _Finding:
+        checked = deliveries(self.tally, self.aside)
+        gaps = gaps_in(self.split)
+        if gaps.first is None or gaps.reason is None:
+            return _Finding(checked)
+        process, n = gaps.first
+        m, ahead, missing = gaps.reason
+        witness = self._witness(
+            "total_gap_free", process, m, n, missing=missing, by=ahead,
+            unknown=not gaps.many, complete=self.split.complete,
+        )  # fmt: skip
+        return _Finding(checked, gaps.many, witness, gaps.doubts, gaps.listed)
+
+    def _acyclic(self, name: str, knotted: Knotted, checked: int) -> _Finding:
+        if not knotted.many:
+            return _Finding(checked)
+        messages, members = zip(*knotted.cycle, strict=True)
+        origins, numbers = np.array(messages).T
+        size = len(messages)
+        steps = Steps(
+            start=np.zeros(1, np.int64), run=np.zeros(size, np.int64),
+            origin=origins, number=numbers, member=np.array(members),
+            sent_too=np.full(size, name == "synchronous"),
+        )  # fmt: skip
+        [told] = cycles(steps, self._names).to_pylist()
+        return _Finding(checked, knotted.many, dict(told))
+
+    @property
+    def _names(self) -> Names:
+        names = pa.array([self.manifest.processes], pa.list_(pa.string()))
+        return Names(pa.chunked_array([names]))
+
+    def _witness(
+        self, name: str, process: int, m: Message, n: Message | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """in: the other fields of `Seen`"""
+        told = {"process": process, "origin": m[0], "number": m[1], **fields}
+        if n is not None:
+            told |= {"after": n[0], "later": n[1]}
+        columns = {key: np.array([value]) for key, value in told.items()}
+        [witness] = witnesses(
+            name, Seen(run=np.zeros(1, np.int64), **columns), self._names
+        ).to_pylist()
+        return dict(witness)
 
 
-def _due(name: str, delivered: Ints, sent: Ints, up: Bools) -> Ints:
-    """process × origin: how many messages it owes it to someone to deliver."""
-    if name == "validity":
-        return np.diag(np.where(up, sent, 0))
-    those = delivered[up] if name == "agreement" else delivered
-    most = those.max(axis=0, initial=0)
-    return np.where(up[:, None], most[None, :], 0)
-
-
-def _unmet(delivered: Ints, missing: Ints) -> Iterator[tuple[int, int, int]]:
-    for q, o in np.argwhere(missing).tolist():
-        for number in range(int(delivered[q, o]) + 1, int(delivered[q, o] + missing[q, o]) + 1):
-            yield q, o, number
-
-
-def _shared(delivered: Ints) -> int:
-    """Neighbours in each process's order, of messages that others have delivered as well."""
-    if len(delivered) < 2:
-        return 0
-    second = np.sort(delivered, axis=0)[-2]
-    mine = np.minimum(delivered, second).sum(axis=1)
-    return int(np.maximum(mine - 1, 0).sum())
-
-
-def _first(pairs: Iterator[Pair | None]) -> Pair | None:
-    return min((pair for pair in pairs if pair is not None), key=lambda pair: pair.m, default=None)
-
-
-def _crossed(manifest: Manifest, pair: Pair | None, *, exact: bool) -> dict[str, Any] | None:
-    if pair is None:
-        return None
-    one, other = sorted((pair.forth, pair.back))
-    return _witness(
-        manifest, "total_pairwise", process=other,
-        origin=pair.m[0], number=pair.m[1], after=pair.n[0], later=pair.n[1],
-        link=f.FIRST if one == pair.forth else f.SECOND, by=one, exact=exact,
-    )  # fmt: skip
-
-
-def _cycle(manifest: Manifest, name: str, pair: Pair | None) -> dict[str, Any] | None:
-    if pair is None:
-        return None
-    origins, numbers = np.array([pair.m, pair.n]).T
-    steps = Steps(
-        start=np.zeros(1, np.int64), run=np.zeros(2, np.int64), origin=origins, number=numbers,
-        member=np.array([pair.forth, pair.back]), sent_too=np.full(2, name == "synchronous"),
-    )  # fmt: skip
-    [told] = cycles(steps, _names(manifest)).to_pylist()
-    return dict(told)
-
-
-def _gap(manifest: Manifest, gaps: list[Gap]) -> dict[str, Any] | None:
-    if not gaps:
-        return None
-    gap = gaps[0]
-    assert gap.m is not None
-    return _witness(
-        manifest, "total_gap_free", process=gap.process,
-        origin=gap.m[0], number=gap.m[1], after=gap.n[0], later=gap.n[1],
-        missing=gap.missing, by=gap.ahead, unknown=False, complete=True,
-    )  # fmt: skip
+def _hits(aside: Aside, at: Any, those: Any) -> Iterator[Hit]:
+    """in: message × process: positions, and which ones; out: by process and position"""
+    for p in range(aside.members):
+        mine = np.flatnonzero(those[:, p])
+        for m in mine[np.argsort(at[mine, p], kind="stable")].tolist():
+            yield p, int(at[m, p]), aside.names[m]

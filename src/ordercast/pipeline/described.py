@@ -13,7 +13,7 @@ from ordercast.pipeline.judging import RUNS
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES, promised
 
-__all__ = ["DESCRIBED", "describe", "with_bare", "with_holes"]
+__all__ = ["DESCRIBED", "describe", "digest", "with_bare", "with_holes"]
 
 _TOLD = [pa.field("promises", pa.list_(pa.string())), pa.field("manifest", pa.string())]
 
@@ -31,12 +31,12 @@ def describe(manifests: Iterable[Manifest]) -> pa.Table:
         "quiesced": [one.quiesced for one in those],
         "complete": [one.complete for one in those],
         "promises": [promised(one, PROPERTIES) for one in those],
-        "manifest": [_digest(one) for one in those],
+        "manifest": [digest(one) for one in those],
     }
     return pa.table(columns, DESCRIBED)
 
 
-def _digest(manifest: Manifest) -> str:
+def digest(manifest: Manifest) -> str:
     """A few letters that change if anything in the manifest does."""
     return hashlib.blake2b(manifest.to_json(), digest_size=8).hexdigest()
 

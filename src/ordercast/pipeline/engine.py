@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -23,16 +23,8 @@ from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.described import with_bare, with_holes
 from ordercast.pipeline.events import every_column, read_events
-from ordercast.pipeline.huge import (
-    WINDOWED,
-    Found,
-    Segment,
-    Tally,
-    Unhealthy,
-    judge_window,
-    scan_pieces,
-    windows,
-)
+from ordercast.pipeline.huge import Unhealthy, split
+from ordercast.pipeline.huge.gathering import check_room
 from ordercast.pipeline.judging import Judged, judge_rows, warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source
@@ -79,7 +71,8 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
         try:
             judged = _judge_alone(spark, run, alone, options)
             ready += _tables(judged, alone.described, options)
-        except Unhealthy:
+        except Unhealthy as reason:
+            check_room(spark, run, alone.rows, reason)
             pieces = tuple(group.piece for group in alone.groups)
             frames.append(_judge_items(spark, [Item(pieces, alone.described)], options))
     ready += [("flaws", pa.Table.from_pylist([lost], FLAWS)) for lost in _lost(source)]
@@ -131,60 +124,50 @@ def _judge_huge(spark: SparkSession, run: str, source: Source, options: Options)
     known = with_bare(source.described, pa.table({"run": [run]}), quiesced=options.quiesced)
     [about] = known.to_pylist()
     members = 1 + source.greatest("process") if about["size"] is None else about["size"]
-    if not about["complete"] or options.torn:
-        raise Unhealthy
-    pieces = [group.piece for group in source.groups]
-    # Few tasks: one costs more to start than a row group to look at.
+    complete = about["complete"] and not options.torn
     tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    step = max(1, -(-len(pieces) // tasks))
-    cuts = range(0, len(pieces), step)
-
-    def look(index: int) -> list[Segment]:
-        return list(scan_pieces(pieces[index : index + step], members))
-
-    segments = [one for part in _each(spark, cuts, look, list[Segment]) for one in part]
-    tally = Tally.of(segments, members)
-    if about["size"] is None and not all(log.segments for log in tally.logs):
-        raise Unhealthy  # a process that is not there is no member
-    found: list[Found] = []
-    if any(name in options.properties for name in WINDOWED):
-        parts = list(windows(tally, tasks // 2, options.properties))
-
-        def judge(index: int) -> Found:
-            return judge_window(parts[index], options.properties)
-
-        found = _each(spark, range(len(parts)), judge, Found)
-        if not all(one.causal for one in found):
-            raise Unhealthy
-    manifest = Manifest(run, tuple(about["names"]), about["quiesced"])
-    return conclude(manifest, tally, found, options.properties, source.rows)
+    pieces = [group.piece for group in source.groups]
+    found = split(pieces, members, options.properties, _Tasks(spark), tasks, complete=complete)
+    if about["size"] is None and not all(log.segments for log in found.tally.logs):
+        raise Unhealthy("has no manifest, and not all processes have events")
+    manifest = Manifest(run, tuple(about["names"]), about["quiesced"], complete=complete)
+    return conclude(manifest, found, options.properties, source.rows)
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
-def _each(
-    spark: SparkSession, indices: range, function: Callable[[int], T], kind: type[T]
-) -> list[T]:
-    """The function's results, each from a task of its own. They are few and small."""
+class _Tasks:
+    """`huge.Each`, on Spark."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column("id").to_pylist():
-                try:
-                    answer, part = msgspec.json.encode(function(index)), "found"
-                except Unhealthy as reason:
-                    answer, part = b"", "unsorted" if reason.unsorted else "unhealthy"
-                yield pa.RecordBatch.from_pydict(
-                    {"part": [part], "payload": [answer]}, _ARROW_PARTS
-                )
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    ids = spark.range(indices.start, indices.stop, indices.step, max(len(indices), 1))
-    rows = ids.mapInArrow(run, _PARTS).collect()
-    parts = {row["part"] for row in rows}
-    if parts - {"found"}:
-        raise Unhealthy(unsorted="unhealthy" not in parts)
-    return [msgspec.json.decode(row["payload"], type=kind) for row in rows]
+    def __call__(self, function: Callable[[T], R], those: Sequence[T], kind: type[R], /) -> list[R]:
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for index in batch.column("id").to_pylist():
+                    yield _answer(function, those[index])
+
+        if not those:
+            return []
+        ids = self._spark.range(len(those), numPartitions=len(those))
+        rows = ids.mapInArrow(run, _PARTS).collect()
+        reasons = [row for row in rows if row["part"] != "found"]
+        if reasons:
+            unsorted = [row["part"] == "unsorted" for row in reasons]
+            worst = reasons[unsorted.index(False) if not all(unsorted) else 0]
+            raise Unhealthy(bytes(worst["payload"]).decode(), unsorted=all(unsorted))
+        return [msgspec.json.decode(row["payload"], type=kind) for row in rows]
+
+
+def _answer(function: Callable[[T], R], one: T) -> pa.RecordBatch:
+    try:
+        answer, part = msgspec.json.encode(function(one)), "found"
+    except Unhealthy as reason:
+        answer, part = reason.why.encode(), "unsorted" if reason.unsorted else "unhealthy"
+    return pa.RecordBatch.from_pydict({"part": [part], "payload": [answer]}, _ARROW_PARTS)
 
 
 def judge_frame(events: DataFrame, runs: DataFrame, options: Options) -> Results:

@@ -1,4 +1,4 @@
-"""The page's script: plain files, put together as they are, and allowed by their hash."""
+"""The script of a page: plain files, put together as they are, and allowed by their hash."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-__all__ = ["Script", "script"]
+__all__ = ["Script", "assembled", "script"]
 
-_FILES = ("causality", "strips", "drawing", "card", "keys", "toolbar", "start")
+_FILES = ("elements", "causality", "strips", "drawing", "card", "keys", "toolbar", "start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,16 @@ class Script:
     """What the page's Content-Security-Policy says to let this script run, and no other."""
 
 
-@cache
 def script() -> Script:
-    folder = files("ordercast.report") / "scripts"
-    parts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in _FILES]
+    """The report's."""
+    return assembled(*(f"scripts/{name}" for name in _FILES))
+
+
+@cache
+def assembled(*names: str) -> Script:
+    """Of files in this room."""
+    folder = files("ordercast.report")
+    parts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in names]
     # In a block, so that nothing becomes global.
     text = '"use strict";\n{\n' + "\n".join(parts) + "}\n"
     digest = b64encode(sha256(text.encode()).digest()).decode()

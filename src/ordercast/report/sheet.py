@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 
 from ordercast.errors import UsageError
 
@@ -28,7 +28,9 @@ def save(page: str, path: Path) -> Path:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("ordercast.report", "templates"),
+        loader=ChoiceLoader(
+            [PackageLoader("ordercast.report", folder) for folder in ("templates", "live")]
+        ),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

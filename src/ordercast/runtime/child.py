@@ -17,6 +17,7 @@ from ordercast.runtime.control import (
     Command,
     Listening,
     Present,
+    Sample,
     Stop,
     decode_report,
     encode_line,
@@ -33,7 +34,13 @@ logger = logging.getLogger(__name__)
 class Child:
     """`on_news` is called whenever one of the public attributes has changed."""
 
-    def __init__(self, assignment: Assignment, *, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        *,
+        on_news: Callable[[], None],
+        on_sample: Callable[[int, Sample], None] | None,
+    ) -> None:
         self.index = assignment.me
         self.port: int | None = None
         self.others: tuple[int, ...] = ()
@@ -43,9 +50,12 @@ class Child:
         self.round = 0
         self.counters: Counters | None = None
         """Its latest answer, to the question of that round."""
+        self.sample: Sample | None = None
+        """Its latest."""
         self.exit_code: int | None = None
         self._assignment = assignment
         self._on_news = on_news
+        self._on_sample = on_sample
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
         self._last_words: deque[str] = deque(maxlen=1)
@@ -145,6 +155,10 @@ class Child:
                     self.others, self.suspected = others, suspected
                 case Answer(round, counters):
                     self.round, self.counters = round, counters
+                case Sample() as sample:
+                    self.sample = sample
+                    if self._on_sample is not None:
+                        self._on_sample(self.index, sample)
             self._on_news()
 
     async def _overhear(self, log: asyncio.StreamReader) -> None:

@@ -9,6 +9,8 @@
        │ ── Read(on) ───────────────────────▶ │    when its application is to be a slow one
        │ ── Ask(round) ─────────────────────▶ │    again and again
        │ ◀────── Answer(round, counters) ──── │
+       │ ◀──────────────────────── Sample ─── │    several times a second, in a live run
+       │ ── Finish ─────────────────────────▶ │    when it has sent enough
        │ ── Stop ───────────────────────────▶ │    or the end of stdin, if the launcher died
 
 A member exits by itself after a Stop, and whenever its stdin ends.
@@ -21,21 +23,26 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ordercast.runtime.holds import Hold
 from ordercast.runtime.plan import Plan
 from ordercast.runtime.rest import Counters
 from ordercast.runtime.weather import Weather
+from ordercast.trace.event import Kind
 
 __all__ = [
     "Answer",
     "Ask",
     "Assignment",
     "Command",
+    "Finish",
     "Go",
     "Listening",
     "Meet",
+    "Moment",
     "Present",
     "Read",
     "Report",
+    "Sample",
     "Stop",
     "assign",
     "decode_command",
@@ -56,7 +63,7 @@ class Assignment(Struct, frozen=True, kw_only=True, tag="assignment"):
     processes: int
     ordering: str
     dissemination: str
-    messages: int
+    messages: int | None
     payload_bytes: int
     interval_ms: float
     seed: int
@@ -69,6 +76,8 @@ class Assignment(Struct, frozen=True, kw_only=True, tag="assignment"):
     """The directory of what it has to remember, if it is to come back from a kill."""
     dead_after_s: float | None = None
     """When to give up a member that is away."""
+    live: bool = False
+    """Somebody looks on."""
 
 
 class Meet(Struct, frozen=True, tag="meet"):
@@ -86,6 +95,10 @@ class Ask(Struct, frozen=True, tag="ask"):
 
 class Read(Struct, frozen=True, tag="read"):
     on: bool
+
+
+class Finish(Struct, frozen=True, tag="finish"):
+    pass
 
 
 class Stop(Struct, frozen=True, tag="stop"):
@@ -106,8 +119,35 @@ class Answer(Struct, frozen=True, tag="answer"):
     counters: Counters
 
 
-Command = Assignment | Meet | Go | Read | Ask | Stop
-Report = Listening | Present | Answer
+class Moment(Struct, frozen=True, array_like=True):
+    """A row of the trace, as far as a picture needs it."""
+
+    kind: Kind
+    time_us: int
+    origin: int
+    number: int
+
+
+class Sample(Struct, frozen=True, kw_only=True, tag="sample"):
+    """How a member is doing, and what it did since it last said so."""
+
+    sent: int
+    delivered: int
+    held: int
+    bundles: int
+    """Of its own; what is sent in a row is one."""
+    stable: int
+    """Of these, how many a majority holds."""
+    finished: bool
+    holds: tuple[Hold, ...]
+    """Some of what is held, the oldest first."""
+    moments: tuple[Moment, ...]
+    every: int
+    """There are only those of messages whose number is a multiple of this."""
+
+
+Command = Assignment | Meet | Go | Read | Ask | Finish | Stop
+Report = Listening | Present | Answer | Sample
 
 _encoder = msgspec.json.Encoder()
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
@@ -131,8 +171,9 @@ def assign(plan: Plan, me: int, *, logs: Path, port: int) -> Assignment:
         weather=plan.weather,
         log=str(logs),
         port=port,
-        journal=str(logs / f"journal-{me}") if faults.restarts else None,
+        journal=str(logs / f"journal-{me}") if plan.restarts else None,
         dead_after_s=faults.absence_us / 1e6 + PATIENCE_S if faults.fatal else None,
+        live=plan.live,
     )
 
 

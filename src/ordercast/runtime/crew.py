@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ordercast.runtime.child import Child
-from ordercast.runtime.control import Ask, Command, Go, Meet, Read, assign
+from ordercast.runtime.control import Ask, Command, Finish, Go, Meet, Read, assign
 from ordercast.runtime.faults import Happening, Network, conduct
-from ordercast.runtime.node import HOST
+from ordercast.runtime.hands import Hands
+from ordercast.runtime.looks import Audience
 from ordercast.runtime.plan import Crash, Phase, Plan, Progress
+from ordercast.runtime.ports import reserve
 from ordercast.runtime.rest import Counters, at_rest
 
 __all__ = ["Crew"]
@@ -24,7 +26,13 @@ ENDING_STEP_S = 1.0
 
 
 class Crew:
-    def __init__(self, plan: Plan, logs: Path, progress: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        logs: Path,
+        progress: Callable[[Progress], None],
+        audience: Audience | None = None,
+    ) -> None:
         self._plan = plan
         self._logs = logs
         self._progress = progress
@@ -36,14 +44,21 @@ class Crew:
         self._ports: tuple[int, ...] = ()
         """Where everyone listens, in all their lives."""
         self._reserved: list[socket.socket] = []
-        if plan.faults.restarts:
-            self._reserved = [_reserve() for _ in range(plan.processes)]
-        self.children = [self._child(me) for me in range(plan.processes)]
+        if plan.restarts:
+            self._reserved = [reserve() for _ in range(plan.processes)]
         self.network: Network | None = None
-        if plan.faults.of_the_network:
+        if plan.proxied:
             self.network = Network(plan.faults, plan.processes, seed=plan.seed)
+        self._hands: Hands | None = None
+        if plan.live:
+            assert self.network is not None
+            assert audience is not None
+            self._hands = Hands(self, self.network, audience)
+        self.children = [self._child(me) for me in range(plan.processes)]
         self._began: float | None = None
         self.happened: tuple[Happening, ...] = ()
+        self.killed: set[int] = set()
+        """Whom a fault has killed, and nobody has started again."""
         self._suspicions: set[tuple[int, int]] = set()
 
     async def assemble(self) -> bool:
@@ -64,26 +79,35 @@ class Crew:
         )
         return not self._someone_died()
 
-    async def come_to_rest(self) -> None:
-        """Over when all faults are, and everyone who is not dead for good has come to rest."""
+    async def come_to_rest(self, patience: asyncio.Timeout) -> None:
+        """Over when all faults are, and everyone who is not dead for good has come to rest. While
+        a person has the group in hand, there is no end to the patience."""
         self._phase = "running"
-        self._began = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
         self._tell_all(Go())
         conducting = asyncio.create_task(conduct(self._plan.faults, self, self.network))
-        try:
-            before: dict[int, Counters] | None = None
-            while True:
-                over = conducting.done()
-                if over:
-                    conducting.result()
-                now = await self._poll()
-                if before is not None and at_rest(before, now):
-                    return
-                before = now if over else None
-                await asyncio.sleep(POLL_S)
-        finally:
-            conducting.cancel()
-            await asyncio.gather(conducting, return_exceptions=True)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(_end, conducting)
+            if self._hands is not None:
+                patience.reschedule(None)
+                await stack.enter_async_context(self._hands.shown())
+                await self._until(self._hands.have_enough)
+                patience.reschedule(loop.time() + self._plan.timeout_s)
+                self._tell_all(Finish())
+            await self._rest(conducting)
+
+    async def _rest(self, conducting: asyncio.Task[None]) -> None:
+        before: dict[int, Counters] | None = None
+        while True:
+            over = conducting.done()
+            if over:
+                conducting.result()
+            now = await self._poll()
+            if before is not None and at_rest(before, now):
+                return
+            before = now if over else None
+            await asyncio.sleep(POLL_S)
 
     async def dismiss(self) -> None:
         """End every process: asked, then told, then killed; within three seconds or so."""
@@ -123,10 +147,12 @@ class Crew:
         return self.children[process].alive
 
     def kill(self, process: int) -> None:
+        self.killed.add(process)
         self.children[process].strike(signal.SIGKILL)
 
     async def restart(self, process: int) -> bool:
         await self._until(lambda: not self.lives(process))
+        self.killed.discard(process)
         child = self.children[process] = self._child(process)
         self._suspicions = {pair for pair in self._suspicions if pair[0] != process}
         await self._start(child)
@@ -146,7 +172,9 @@ class Crew:
 
     def _child(self, me: int) -> Child:
         port = self._reserved[me].getsockname()[1] if self._reserved else 0
-        return Child(assign(self._plan, me, logs=self._logs, port=port), on_news=self._news.set)
+        assignment = assign(self._plan, me, logs=self._logs, port=port)
+        on_sample = self._hands.sampled if self._hands is not None else None
+        return Child(assignment, on_news=self._news.set, on_sample=on_sample)
 
     async def _start(self, *children: Child) -> None:
         starting = {asyncio.create_task(child.start()) for child in children}
@@ -199,13 +227,14 @@ class Crew:
     def _tell_progress(self) -> None:
         if self._phase == "running":
             self._look_for_suspicions()
-        plan, counters = self._plan, [c.counters for c in self.children if c.counters]
+        plan = self._plan
+        counters = [seen for c in self.children if (seen := c.counters or c.sample)]
         now = Progress(
             phase=self._phase,
             present=sum(child.alive and child.port is not None for child in self.children),
             processes=plan.processes,
             sent=sum(member.sent for member in counters),
-            to_send=plan.processes * plan.messages,
+            to_send=plan.sends,
             delivered=sum(member.delivered for member in counters),
             to_deliver=plan.deliveries,
             held=sum(member.held for member in counters),
@@ -217,12 +246,6 @@ class Crew:
             self._progress(now)
 
 
-def _reserve() -> socket.socket:
-    """A port that nobody else gets while a member is down: bound, and not listened at.
-
-    Linux lets another socket listen there as long as both allow the address to be used again.
-    """
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind((HOST, 0))
-    return reserved
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -17,22 +17,32 @@ from pathlib import Path
 from ordercast.runtime.child import Child
 from ordercast.runtime.collect import Tally, collect, manifest_of
 from ordercast.runtime.crew import Crew
+from ordercast.runtime.looks import Audience
 from ordercast.runtime.plan import MemberOutcome, Outcome, Plan, Progress
-from ordercast.trace import TraceWriter
+from ordercast.trace import Manifest, TraceWriter
 
 __all__ = ["launch"]
 
 
 async def launch(
-    plan: Plan, *, directory: Path, progress: Callable[[Progress], None] | None = None
+    plan: Plan,
+    *,
+    directory: Path,
+    progress: Callable[[Progress], None] | None = None,
+    audience: Audience | None = None,
+    reader: Callable[[Manifest, set[int]], None] | None = None,
 ) -> Outcome:
-    """Run the plan. Cancelling ends the members and still writes the trace, as not at rest."""
+    """Run the plan. Cancelling ends the members and still writes the trace, as not at rest.
+
+    A live run needs an audience: it goes on until there, somebody says that it is enough.
+    `reader` is told how the run ended and who crashed, before the members' logs are removed.
+    """
     plan.check()
     started = time.monotonic()
     with TraceWriter(directory) as writer:
         logs = directory / "members"
         logs.mkdir()
-        crew = Crew(plan, logs, progress or (lambda step: None))
+        crew = Crew(plan, logs, progress or (lambda step: None), audience)
         obstacle: str | None = "it was interrupted"
         try:
             obstacle = await _run(plan, crew)
@@ -50,16 +60,22 @@ async def launch(
                     plan, quiesced=obstacle is None, crashed=who, happened=crew.happened
                 )
                 writer.add_manifest(manifest)
-                shutil.rmtree(logs)
+                duration_s = time.monotonic() - started
+                try:
+                    if reader is not None:
+                        reader(manifest, who)
+                finally:
+                    shutil.rmtree(logs)
     return Outcome(
         directory=directory,
         quiesced=obstacle is None,
         obstacle=obstacle,
         members=tuple(map(_outcome, crew.children, tallies)),
         crashed=crashed,
+        killed=frozenset(crew.killed & who),
         happened=crew.happened,
         traffic=crew.network.traffic if crew.network is not None else None,
-        duration_s=time.monotonic() - started,
+        duration_s=duration_s,
     )
 
 
@@ -71,10 +87,10 @@ def _outcome(child: Child, tally: Tally) -> MemberOutcome:
 async def _run(plan: Plan, crew: Crew) -> str | None:
     """Until the group is at rest, or the reason why it is not."""
     try:
-        async with asyncio.timeout(plan.timeout_s):
+        async with asyncio.timeout(plan.timeout_s) as patience:
             if not await crew.assemble():
                 return "a member ended before the group was whole"
-            await crew.come_to_rest()
+            await crew.come_to_rest(patience)
     except TimeoutError:
         return f"its time of {plan.timeout_s:g} s was up"
     left = plan.processes - len(crew.crashed)

@@ -11,6 +11,8 @@ import contextlib
 import logging
 import random
 import sys
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from ordercast.runtime.control import (
     Answer,
     Ask,
     Assignment,
+    Finish,
     Go,
     Listening,
     Meet,
@@ -36,6 +39,7 @@ from ordercast.runtime.door import Door
 from ordercast.runtime.group import Group
 from ordercast.runtime.living import living
 from ordercast.runtime.node import HOST, Node
+from ordercast.runtime.samples import WatchedLog, keep_reporting, sample_of
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.weather import Weather
 from ordercast.trace.spans import SpanLog
@@ -74,7 +78,8 @@ async def _main() -> int:
             plan.ordering, plan.dissemination, plan.me, plan.processes, seed=plan.seed
         )
 
-    with SpanLog(Path(plan.log), name, run=plan.run, process=plan.me) as log:
+    kind = WatchedLog if plan.live else SpanLog
+    with kind(Path(plan.log), name, run=plan.run, process=plan.me) as log:
         address = await door.open(HOST, plan.port)
         async with living(
             build,
@@ -89,24 +94,30 @@ async def _main() -> int:
             seed=plan.seed,
             flush_s=FLUSH_S,
         ) as (node, _):
-            member = _Member(plan, node)
+            member = _Member(plan, node, log)
             _say(Listening(address.port))
             return await member.run(commands)
 
 
 class _Member:
-    def __init__(self, assignment: Assignment, node: Node) -> None:
+    def __init__(self, assignment: Assignment, node: Node, log: SpanLog) -> None:
         self.node = node
+        self._log = log
         self.group = Group(node, name=assignment.run, algorithm="", uniform=False)
         self._assignment = assignment
         self._finished = False
         self._reading = asyncio.Event()
         self._reading.set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._sending: asyncio.Task[None] | None = None
 
     async def run(self, commands: asyncio.StreamReader) -> int:
         """Obey until told to stop; raises what went wrong anywhere in this process."""
         self._tasks.append(asyncio.create_task(self._receive_all()))
+        if isinstance(log := self._log, WatchedLog):
+            look = partial(sample_of, self._assignment, self.node, log)
+            reporting = keep_reporting(lambda: look(finished=self._finished), _say)
+            self._tasks.append(asyncio.create_task(reporting))
         obeying = asyncio.create_task(self._obey(commands))
         try:
             ends: set[asyncio.Future[Any]] = {obeying, self.node.failure}
@@ -124,7 +135,8 @@ class _Member:
                 case Meet(ports):
                     self.node.dial({me: Address(HOST, port) for me, port in enumerate(ports)})
                 case Go():
-                    self._tasks.append(asyncio.create_task(self._send_all()))
+                    self._sending = asyncio.create_task(self._send_all())
+                    self._tasks.append(self._sending)
                 case Read(on):
                     self._reading.set() if on else self._reading.clear()
                 case Ask(round):
@@ -132,6 +144,10 @@ class _Member:
                         self.node.counters(), finished=self._finished
                     )
                     _say(Answer(round, counters))
+                case Finish():
+                    if self._sending is not None:
+                        self._sending.cancel()
+                    self._end_sending()
                 case Stop():
                     return 0
                 case Assignment():
@@ -146,15 +162,20 @@ class _Member:
         others = [process for process in range(plan.processes) if process != plan.me] or [plan.me]
         to_one = catalog.ORDERINGS[plan.ordering].destinations == "one"
         try:
-            for number in range(self.node.core.sent + 1, plan.messages + 1):
+            for number in count(self.node.core.sent + 1):
+                if plan.messages is not None and number > plan.messages:
+                    break
                 # Uneven, so that sends and deliveries of the members interleave in many ways.
                 await asyncio.sleep(plan.interval_ms / 1000 * chance.uniform(0.5, 1.5))
                 to = [f"p{chance.choice(others)}"] if to_one else None
                 await self.group.send(payload_of(plan.me, number, plan.payload_bytes), to)
-            self.node.sending_ends()
-            self._finished = True
+            self._end_sending()
         except Exception as bug:
             self.node.fail(bug)
+
+    def _end_sending(self) -> None:
+        self.node.sending_ends()
+        self._finished = True
 
     async def _receive_all(self) -> None:
         async for _ in self.group.batches():

@@ -22,7 +22,16 @@ from ordercast.errors import TraceError
 from ordercast.trace.event import Event, Kind
 from ordercast.trace.manifest import Manifest
 
-__all__ = ["Head", "Span", "SpanLog", "log_files", "read_log", "rows_of", "sizes_of"]
+__all__ = [
+    "Head",
+    "Span",
+    "SpanLog",
+    "log_files",
+    "read_log",
+    "rows_of",
+    "sizes_of",
+    "whole_records",
+]
 
 LENGTH = 4
 SUFFIX = ".spans"
@@ -168,28 +177,35 @@ def sizes_of(payloads: Sequence[bytes]) -> int | list[int]:
     return sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
 
 
-def _read(path: Path) -> tuple[Head, list[Span], int]:
-    """The head, the spans, and where the last whole record ends."""
-    data = path.read_bytes()
-    head: Head | None = None
-    spans: list[Span] = []
-    start = 0
-    while (body := start + LENGTH) <= len(data):
-        end = body + int.from_bytes(data[start:body], "big")
+def whole_records(data: bytes, *, where: str, start: int = 0) -> Iterator[tuple[Head | Span, int]]:
+    """The records of a piece of a file that begins at byte `start` of it, each with the byte at
+    which it ends; what is not whole at the end is not there yet."""
+    at = 0
+    while (body := at + LENGTH) <= len(data):
+        end = body + int.from_bytes(data[at:body], "big")
         if end > len(data):
             break
         try:
             record = _decode(data[body:end])
         except msgspec.DecodeError as error:
-            raise TraceError(f"{path}, byte {start}: not a span of events: {error}") from None
+            raise TraceError(f"{where}, byte {start + at}: not a span of events: {error}") from None
+        yield record, start + end
+        at = end
+
+
+def _read(path: Path) -> tuple[Head, list[Span], int]:
+    """The head, the spans, and where the last whole record ends."""
+    head: Head | None = None
+    spans: list[Span] = []
+    end = 0
+    for record, end in whole_records(path.read_bytes(), where=str(path)):  # noqa: B007
         if isinstance(record, Span):
             spans.append(record)
         else:
             head = record
-        start = end
     if head is None:
         raise TraceError(f"{path}: not a log of spans: it does not say whose it is")
-    return head, spans, start
+    return head, spans, end
 
 
 def _share(total: int | None, count: int, place: int) -> int | None:

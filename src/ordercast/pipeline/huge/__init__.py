@@ -1,30 +1,18 @@
 """One run that is too large for one task, split.
 
 Two passes over the files, and nothing is shuffled. The first looks at each piece of each process's
-log (`kernels.scan`): if all of them are what a healthy broadcast leaves behind, then a few counts
-per piece say which messages are where, and settle most properties at once. The second judges
-windows (`kernels.window`), each with the pieces that have something to do with its messages.
+log (`kernels.scan`). What is not as a healthy broadcast leaves it behind, a few messages skipped,
+late, repeated, forged or for some members only, is set apart (`apart`), and of the rest a few
+counts per piece say which messages are where. The second judges windows (`kernels.window`), each
+with the pieces that have something to do with its messages; and what was set apart is compared with
+everything by counts (`aside` and what builds on it).
 
-Whatever does not fit (holes, omissions, swaps, forgeries, messages for some members only) makes the
-run `Unhealthy`: then it is one task's work after all, see `engine`.
+If that is too much, the run is `Unhealthy`: then it is one task's work after all, see `engine`.
 """
 
 from __future__ import annotations
 
-from ordercast.pipeline.huge.segments import Segment, Unhealthy, scan_pieces
-from ordercast.pipeline.huge.tally import WINDOWED, Tally, Window, windows
-from ordercast.pipeline.huge.window import Found, Gap, Pair, judge_window
+from ordercast.pipeline.huge.segments import Unhealthy
+from ordercast.pipeline.huge.splitting import Each, Split, split
 
-__all__ = [
-    "WINDOWED",
-    "Found",
-    "Gap",
-    "Pair",
-    "Segment",
-    "Tally",
-    "Unhealthy",
-    "Window",
-    "judge_window",
-    "scan_pieces",
-    "windows",
-]
+__all__ = ["Each", "Split", "Unhealthy", "split"]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.pipeline.arrays import ints_of, kinds_of
@@ -19,55 +20,109 @@ from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.shipping import local_path
 from ordercast.trace.parquet import EVERYONE
 
-__all__ = ["Segment", "Unhealthy", "read", "scan_pieces"]
+__all__ = ["Part", "Segment", "Unhealthy", "read", "scan_pieces"]
+
+ROUGH = 4096
+"""How many runs of numbers a segment may have beyond one for each origin: a message that is missing
+makes one more, one that is out of place makes two or three."""
 
 
 class Unhealthy(Exception):  # noqa: N818 - it is no error
     """The run cannot be judged this way; but perhaps, if it is only unsorted, once it is sorted."""
 
-    def __init__(self, *, unsorted: bool = False) -> None:
-        super().__init__()
+    def __init__(self, why: str, *, unsorted: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        """What it has, or is, that stands in the way: goes on after "it"."""
         self.unsorted = unsorted
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Some rows of a row group."""
+
+    piece: Piece
+    begin: int
+    end: int
 
 
 class Segment(msgspec.Struct, frozen=True):
     """One process's rows in one row group."""
 
     process: int
-    piece: Piece
-    begin: int
-    end: int
+    part: Part
     first_position: int
     known: list[int]
     """`kernels.scan`"""
-    low: list[int]
-    high: list[int]
+    runs: list[tuple[int, int, int]]
+    """What it delivered and sent: origin, and the first and last of numbers in a row."""
+    some: list[tuple[int, list[int]]]
+    """The numbers of messages that it did not send to everyone, and whom they are for."""
+
+    @property
+    def rough(self) -> int:
+        """How many runs it has beyond one for each origin."""
+        return len(self.runs) - len({origin for origin, _, _ in self.runs})
 
 
 def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
     """Raises `Unhealthy` at the first row that does not fit."""
     for piece in pieces:
-        process, columns = _log_rows(piece)
+        owners, columns = _log_rows(piece)
         position = ints_of(columns["position"], np.int64)
         kind = kinds_of(columns["kind"])
         origin = ints_of(columns["origin"], np.int32)
         number = ints_of(columns["number"], np.int64)
-        for begin, end, me in process:
-            known = np.empty(s.WIDTH, np.int64)
-            low, high = np.empty(members, np.int64), np.empty(members, np.int64)
-            rows = slice(begin, end)
+        for begin, end, me in owners:
             if not 0 <= me < members:
-                raise Unhealthy
-            s.scan.compiled(
-                me, members, position[rows], kind[rows], origin[rows], number[rows],
-                known, low, high,
-            )  # fmt: skip
+                raise Unhealthy("has events of a process that its manifest does not name")
+            known, rows = np.empty(s.WIDTH, np.int64), slice(begin, end)
+            runs = np.empty((members + 1 + ROUGH, 3), np.int64)
+            many = s.scan.compiled(
+                me, members, position[rows], kind[rows], origin[rows], number[rows], known, runs
+            )
             if known[s.HEALTHY] != s.FINE or position[begin] < 0:
-                raise Unhealthy(unsorted=known[s.HEALTHY] == s.UNSORTED)
+                wrong = int(known[s.HEALTHY]) or s.BROKEN
+                raise Unhealthy(_WRONG[wrong], unsorted=wrong == s.UNSORTED)
             yield Segment(
-                me, piece, begin, end, int(position[begin]),
-                known.tolist(), low.tolist(), high.tolist(),
+                me, Part(piece, begin, end), int(position[begin]), known.tolist(),
+                [(o, first, last) for o, first, last in runs[:many].tolist()],
+                _addressed(columns, begin, end, members),
             )  # fmt: skip
+
+
+_WRONG = {
+    s.UNSORTED: "has rows that are out of order",
+    s.BROKEN: "has rows that cannot be used",
+    s.RAGGED: "has too many messages out of order, missing, repeated or not for everyone",
+}
+
+
+def _addressed(
+    columns: pa.Table, begin: int, end: int, members: int
+) -> list[tuple[int, list[int]]]:
+    """The messages that were sent to some members only, and to which."""
+    if "destinations" not in columns.column_names:
+        return []
+    lists = columns["destinations"].slice(begin, end - begin)
+    if lists.null_count == len(lists):
+        return []
+    least = pc.min_max(pa.chunked_array([chunk.flatten() for chunk in lists.chunks]))["min"].as_py()
+    if least is not None and least < 0:
+        raise Unhealthy(_WRONG[s.BROKEN])
+    mine = columns.slice(begin, end - begin)
+    chosen = mine.filter(pc.and_(pc.is_valid(lists), pc.equal(mine["kind"].cast("string"), "send")))
+    if len(chosen) > ROUGH:
+        raise Unhealthy("has too many messages that are not for everyone")
+    found = []
+    for number, those in zip(
+        chosen["number"].to_pylist(), chosen["destinations"].to_pylist(), strict=True
+    ):
+        readers = sorted(set(those))
+        if not all(p is not None and 0 <= p < members for p in readers):
+            raise Unhealthy("has messages for processes that its manifest does not name")
+        if len(readers) < members:
+            found.append((number, readers))
+    return found
 
 
 def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
@@ -81,8 +136,6 @@ def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
     if not told.get("destinations"):
         names.append("destinations")
     table = read(piece, names)
-    if "destinations" in names and table["destinations"].null_count < len(table):
-        raise Unhealthy
     if "process" not in names:
         assert owner is not None
         return [(0, len(table), owner[0])], table
@@ -114,7 +167,7 @@ def read(piece: Piece, names: Sequence[str]) -> pa.Table:
         present = [name for name in names if name in file.schema_arrow.names]
         table = file.read_row_groups(list(piece.groups or ()), columns=present, use_threads=False)
     except (pa.ArrowException, OSError):
-        raise Unhealthy from None
+        raise Unhealthy("has a file that cannot be read") from None
     for name in names:
         if name not in present:
             table = table.append_column(name, pa.nulls(len(table)))

@@ -1,21 +1,31 @@
-"""A huge healthy run in counts, and how it is cut into windows."""
+"""A huge run in counts, and how it is cut into windows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from ordercast.pipeline.huge.segments import Segment, Unhealthy
+from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.segments import Part, Segment, Unhealthy
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.trace.verdicts import PROPERTIES
 
-__all__ = ["RANKED", "TOTAL", "WINDOWED", "Stretch", "Tally", "Window", "windows"]
+__all__ = [
+    "CELLS",
+    "RANKED",
+    "TOTAL",
+    "WINDOWED",
+    "Stretch",
+    "Tally",
+    "Window",
+    "windows",
+]
 
 CELLS = 6_000_000
 """Messages × members in one window: what its task holds in memory is some 60 bytes for each, or
@@ -26,23 +36,25 @@ WINDOWED = ("causal", *RANKED)
 """The properties that take a second pass."""
 
 
-class _Log(NamedTuple):
-    """One process's segments in order, and what it had done before each (and in the end)."""
+class Log(NamedTuple):
+    """One process's segments in order, and what it had done before each (and in the end), but for
+    what is set apart."""
 
     segments: list[Segment]
     delivered: Ints
     """(segments + 1) × origins"""
     sent: Ints
-    chain: int
-    """How many points its chain of sends and deliveries has."""
+    merged: int
+    """How many of its own messages it delivered right after it had sent them."""
     down: bool
 
 
 @dataclass(frozen=True)
 class Tally:
-    """A healthy run in counts."""
+    """A run in counts, as it is without what is set apart: it is healthy then."""
 
-    logs: list[_Log]
+    logs: list[Log]
+    apart: Apart
     reference: int
     """A process that has delivered everything."""
 
@@ -60,47 +72,44 @@ class Tally:
         return np.array([not log.down for log in self.logs])
 
     @classmethod
-    def of(cls, segments: Collection[Segment], members: int) -> Tally:
-        by_process = sorted(segments, key=lambda one: (one.process, one.first_position))
-        found = {p: list(mine) for p, mine in groupby(by_process, lambda one: one.process)}
-        logs = [_log(p, found.get(p, []), members) for p in range(members)]
-        sent = np.array([log.sent[-1] for log in logs])
-        for p, log in enumerate(logs):
-            if (log.delivered[-1] == sent).all():
-                return cls(logs, p)
-        raise Unhealthy
+    def of(cls, logs: Sequence[Sequence[Segment]], apart: Apart) -> Tally:
+        """in: each process's segments in order, see `apart.by_process`"""
+        found = [_log(p, list(segments), apart) for p, segments in enumerate(logs)]
+        sent = np.array([log.sent[-1] for log in found])
+        whole = [p for p, log in enumerate(found) if (log.delivered[-1] == sent).all()]
+        return cls(found, apart, whole[0])
 
 
-def _log(me: int, segments: list[Segment], members: int) -> _Log:
+def _log(me: int, segments: list[Segment], apart: Apart) -> Log:
+    members = len(apart.spans)
     delivered = np.zeros((len(segments) + 1, members), np.int64)
     sent = np.zeros(len(segments) + 1, np.int64)
-    chain, tail, down, previous = 0, 0, False, -1
+    merged, tail, down, previous = 0, s.NOTHING, False, -1
     for i, one in enumerate(segments):
         known = one.known
         if one.first_position <= previous:
-            raise Unhealthy(unsorted=True)
+            raise Unhealthy("has rows that are out of order", unsorted=True)
         previous = known[s.LAST_POSITION]
-        low, high = np.array(one.low), np.array(one.high)
-        if known[s.SENT] and known[s.SENT_FIRST] != sent[i] + 1:
-            raise Unhealthy
-        if ((high >= 0) & (low != delivered[i])).any():
-            raise Unhealthy
-        delivered[i + 1] = np.where(high >= 0, high, delivered[i])
-        sent[i + 1] = sent[i] + known[s.SENT]
-        points = known[s.SENT] + known[s.DELIVERED]
-        if points:
-            # A message that is delivered right after it was sent is one point of the chain.
-            chain += points - known[s.ADJACENT] - (known[s.HEAD] > 0 and known[s.HEAD] == tail)
+        delivered[i + 1], sent[i + 1] = delivered[i], sent[i]
+        for o, first, last in one.runs:
+            origin = me if o == members else o
+            before, after = apart.place(origin, first - 1), apart.place(origin, last)
+            counted = sent[i + 1 : i + 2] if o == members else delivered[i + 1, o : o + 1]
+            if after > before:
+                assert counted[0] == before
+                counted[0] = after
+        if known[s.HEAD] != s.NOTHING:
+            merged += known[s.ADJACENT] + (known[s.HEAD] > 0 and known[s.HEAD] == tail)
             tail = known[s.TAIL]
         if known[s.DOWN] >= 0:
             down = known[s.DOWN] == 1
-    return _Log(segments, delivered, sent, chain, down)
+    return Log(segments, delivered, sent, merged, down)
 
 
 class Stretch(msgspec.Struct, frozen=True):
     """The part of a process's log that a window needs."""
 
-    segments: list[Segment]
+    parts: list[Part]
     delivered: list[int]
     """What it had delivered before, of each origin …"""
     sent: int
@@ -140,7 +149,7 @@ def windows(tally: Tally, least: int, properties: Collection[str] = PROPERTIES) 
         yield Window(low.tolist(), high.tolist(), last, tally.reference, stretches)
 
 
-def _stretch(me: int, log: _Log, low: Ints, high: Ints) -> Stretch:
+def _stretch(me: int, log: Log, low: Ints, high: Ints) -> Stretch:
     """All segments from the first that has something of the window, or after it, to the last that
     has something of it, or before it."""
     from_here = (log.delivered[1:] > low).any(axis=1) | (log.sent[1:] > low[me])
@@ -150,7 +159,7 @@ def _stretch(me: int, log: _Log, low: Ints, high: Ints) -> Stretch:
     mine = np.flatnonzero(from_here & upto_here)
     begin, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (len(log.segments),) * 2
     return Stretch(
-        segments=log.segments[begin:end],
+        parts=[one.part for one in log.segments[begin:end]],
         delivered=log.delivered[begin].tolist(),
         sent=int(log.sent[begin]),
         ends=log.delivered[end].tolist(),

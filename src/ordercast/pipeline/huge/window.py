@@ -3,276 +3,222 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from ordercast.pipeline.arrays import ints_of, kinds_of
-from ordercast.pipeline.huge.segments import Segment, read
-from ordercast.pipeline.huge.tally import RANKED, TOTAL, Stretch, Window
+from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.found import Asked, Found, Gap, Knots, Name, Pair, Place, Stripe
+from ordercast.pipeline.huge.spans import Spans
+from ordercast.pipeline.huge.table import Table
+from ordercast.pipeline.huge.tally import RANKED, TOTAL, Window
+from ordercast.pipeline.kernels import sequence as k
 from ordercast.pipeline.kernels import window as w
+from ordercast.pipeline.kernels.entering import BEFORE
 from ordercast.pipeline.kernels.findings import LISTED
-from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.index import NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE
 
-__all__ = ["Found", "Gap", "Pair", "judge_window"]
+__all__ = ["judge_window", "own_sequence"]
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """Two messages that come before each other, and who shows it."""
-
-    m: tuple[int, int]
-    n: tuple[int, int]
-    forth: int
-    """The first process that has m before n …"""
-    back: int
-    """… and the first that has n before m."""
-
-
-class Gap(msgspec.Struct, frozen=True):
-    process: int
-    turn: int
-    """The how-manieth of its deliveries it was."""
-    position: int
-    n: tuple[int, int]
-    m: tuple[int, int] | None = None
-    """What it lacked; only of the first gap."""
-    ahead: int = -1
-    """Who had that in time."""
-    missing: bool = False
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What a window shows."""
-
-    causal: bool
-    pairs: int = 0
-    exact: bool = True
-    gaps: int = 0
-    total_knots: int = 0
-    synchronous_knots: int = 0
-    crossed: Pair | None = None
-    entangled: Pair | None = None
-    listed: list[Gap] = []
-    """The first gaps."""
-
-
-def judge_window(window: Window, properties: Collection[str]) -> Found:
-    with_ranks = any(name in properties for name in RANKED)
-    table = _Table(window, with_ranks=with_ranks)
-    if "causal" in properties and not table.causal():
-        return Found(causal=False)
-    found = Found(causal=True)
+def judge_window(
+    window: Window,
+    apart: Apart,
+    properties: Collection[str],
+    asked: Asked | None = None,
+    *,
+    complete: bool = True,
+) -> Found:
+    """`asked` is None if nothing is set apart; `complete` says that the log has no holes."""
+    ranked = any(name in properties for name in RANKED)
+    table = Table(window, apart, with_ranks=ranked)
+    if asked is not None or "causal" in properties or "synchronous" in properties:
+        missing = _missing(table)
+        if missing:
+            return Found(missing=missing)
+    found = Found()
     if any(name in properties for name in TOTAL):
-        found = table.total(found)
+        found = _judge_total(table, found, asked, complete=complete)
     if "synchronous" in properties:
-        found = table.synchronous(found)
+        found = msgspec.structs.replace(found, synchronous=_judge_synchronous(table, asked))
+    if asked is not None:
+        found = msgspec.structs.replace(found, known=_known(table, asked.known))
     return found
 
 
-class _Log(NamedTuple):
-    """One member's rows that have to do with the window: its stretch, without what comes before
-    and after in the row groups at its ends."""
-
-    parts: list[tuple[Ints, Ints, Ints]]
-    """kind, origin and number, from segment to segment."""
-    skipped: int
-    """How many rows of the first segment come before."""
-    before: Ints
-    """What it had delivered of each origin before these rows, and at last what it had sent …"""
-    after: Ints
-    """… and after them."""
-
-    @classmethod
-    def of(cls, stretch: Stretch, low: Ints, high: Ints) -> _Log:
-        parts = [_columns(one) for one in stretch.segments]
-        before = np.array([*stretch.delivered, stretch.sent])
-        after = np.array([*stretch.ends, stretch.sent_ends])
-        skipped = 0
-        if parts:
-            skipped = w.first_row.compiled(*parts[0], low, before)
-            end = w.end_row.compiled(*parts[-1], high, after)
-            parts[-1] = _sliced(parts[-1], 0, end)
-            parts[0] = _sliced(parts[0], skipped, len(parts[0][0]))
-        return cls(parts, skipped, before, after)
+def own_sequence(window: Window, apart: Apart) -> list[Name]:
+    """The window's own messages in the order of the reference."""
+    table = Table(window, apart, with_ranks=False)
+    return [table.name(m) for m in table.sequence.tolist()]
 
 
-class _Table:
-    """A window's messages and members; see `kernels.window`."""
+def _missing(table: Table) -> list[Spans]:
+    marked = np.zeros(len(table.turn), np.bool_)
+    found = False
+    for done, delivered in zip(table.done, table.delivered, strict=True):
+        found |= w.mark_missing.compiled(
+            done, delivered, table.origins, table.turn, table.needs, table.start, table.floor,
+            marked,
+        )  # fmt: skip
+    if not found:
+        return []
+    spans: list[Spans] = [[] for _ in range(table.members)]
+    edges = np.flatnonzero(np.diff(marked, prepend=False, append=False))
+    for begin, end in edges.reshape(-1, 2).tolist():
+        # A stretch of marks may go on from one origin to the next.
+        for o in range(int(table.origins[begin]), int(table.origins[end - 1]) + 1):
+            first = max(begin, int(table.start[o])) - int(table.start[o]) + int(table.floor[o])
+            last = min(end, int(table.start[o + 1])) - int(table.start[o]) + int(table.floor[o])
+            if last > first:
+                spans[o].append((first + 1, last))
+    return spans
 
-    def __init__(self, window: Window, *, with_ranks: bool) -> None:
-        low, high, last = np.array(window.low), np.array(window.high), np.array(window.last)
-        logs = [_Log.of(one, low, high) for one in window.stretches]
-        before = np.array([one.before for one in logs])
-        after = np.array([one.after for one in logs])
-        ceiling = np.maximum.reduce([after[:, :-1].max(axis=0), after[:, -1], high])
-        self.window = window
-        self.members = len(low)
-        self.delivered = np.ascontiguousarray(before[:, :-1])
-        self.skipped = [one.skipped for one in logs]
-        self.whole = bool((ceiling <= last.min(axis=0)).all())
-        """Everyone will have delivered all of its messages."""
-        self.floor = np.minimum.reduce([self.delivered.min(axis=0), before[:, -1], low])
-        self.start = np.concatenate(([0], np.cumsum(ceiling - self.floor)))
-        size = int(self.start[-1])
-        self.origins = np.repeat(np.arange(self.members, dtype=np.int32), np.diff(self.start))
-        self.numbers = np.arange(size) - self.start[self.origins] + self.floor[self.origins] + 1
-        early = self.numbers <= low[self.origins]
-        late = self.numbers > high[self.origins]
-        self.turn = np.where(early, w.EARLY, np.where(late, w.LATE, w.OWN)).astype(np.int8)
-        ranked = size if with_ranks else 0
-        self.rank = np.empty((ranked, self.members), np.int32)
-        self.chain = np.empty((ranked, self.members), np.int32)
-        self.sends = np.empty(ranked, np.int32)
-        self.needs = np.zeros((size, self.members), np.int32)
-        self.done = [self._enter(p, one, last[p]) for p, one in enumerate(logs)]
 
-    def _enter(self, p: int, log: _Log, last: Ints) -> Ints:
-        """Returns what the member did, see `kernels.window.enter`."""
-        base, counted = self._base(p), log.before.copy()
-        tables = (self.rank, self.chain, self.sends)
-        if len(self.rank):
-            w.outside.compiled(p, counted, last, self.start, self.floor, *tables)
-        done = np.empty(sum(len(kind) for kind, _, _ in log.parts), np.int32)
-        many = 0
-        for part in log.parts:
-            many += w.enter.compiled(
-                p, *part, counted, self.start, self.floor, base, base + self.window.low[p],
-                self.turn, *tables, self.needs, done[many:],
-            )  # fmt: skip
-        return done[:many]
+def _known(table: Table, asked: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
+    found = []
+    for which, places in asked:
+        known = np.array(places)
+        w.knowing.compiled(table.needs, table.start, table.floor, table.low, table.high, known)
+        found.append((which, known.tolist()))
+    return found
 
-    def _base(self, p: int) -> int:
-        """How many messages of earlier windows a member delivers."""
-        return int(np.minimum(self.window.low, self.window.last[p]).sum())
 
-    def causal(self) -> bool:
-        return all(
-            w.check_causal.compiled(done, delivered, self.origins, self.turn, self.needs)
-            for done, delivered in zip(self.done, self.delivered, strict=True)
+def _judge_total(table: Table, found: Found, asked: Asked | None, *, complete: bool) -> Found:
+    nothing = table.sends[:0]
+    had = w.had_before.compiled(table.rank, nothing, table.origins, True)
+    delivered = had
+    if not table.whole:
+        delivered = w.had_before.compiled(table.rank, nothing, table.origins, False)
+    gap = np.zeros(table.rank.shape, np.bool_)
+    crossed = np.zeros(len(table.turn), np.bool_)
+    for p, done in enumerate(table.done):
+        w.gaps.compiled(
+            done, table.turn, had[p], delivered[p], table.rank, table.whole, gap, crossed
         )
-
-    @cached_property
-    def sequence(self) -> Ints:
-        """The window's own messages as the reference delivered them."""
-        done = self.done[self.window.reference]
-        delivered: Ints = done[done >= 0]
-        mine: Ints = delivered[self.turn[delivered] == w.OWN]
-        return mine
-
-    def total(self, found: Found) -> Found:
-        nothing = self.sends[:0]
-        had = w.had_before.compiled(self.rank, nothing, self.origins, True)
-        delivered = had
-        if not self.whole:
-            delivered = w.had_before.compiled(self.rank, nothing, self.origins, False)
-        gap = np.zeros(self.rank.shape, np.bool_)
-        crossed = np.zeros(len(self.turn), np.bool_)
-        for p, done in enumerate(self.done):
-            w.gaps.compiled(
-                done, self.turn, had[p], delivered[p], self.rank, self.whole, gap, crossed
-            )
-        if not gap.any():
-            return found
+    doubt = np.zeros_like(gap)
+    if not complete:
+        gap, doubt = _late_only(table, delivered), gap
+    if asked is not None:
+        _mark(table, asked.gaps, gap)
+        _mark(table, asked.doubts, doubt)
+    doubt &= ~gap
+    if gap.any() or doubt.any():
         found = msgspec.structs.replace(
-            found, gaps=int(np.count_nonzero(gap)), listed=self._gaps(gap)
-        )
-        if not crossed.any():
-            return found
-        pairs, exact = w.crossings.compiled(self.sequence, self.turn, self.rank, PATIENCE)
-        ends = w.knots.compiled(self.sequence, self.origins, self.turn, self.rank, self.rank, False)
-        return msgspec.structs.replace(
             found,
-            pairs=pairs,
-            exact=exact,
-            total_knots=ends,
-            crossed=self._pair(crossed, self.rank, nothing),
+            gaps=int(np.count_nonzero(gap)),
+            doubts=int(np.count_nonzero(doubt)),
+            listed=_gaps(table, gap, never=complete),
+            doubted=[] if gap.any() else _gaps(table, doubt, never=True)[:1],
         )
+    if crossed.any():
+        pairs, exact = k.crossings.compiled(table.sequence, table.turn, table.rank, PATIENCE)
+        found = msgspec.structs.replace(found, pairs=pairs, exact=exact)
+    if crossed.any() or asked is not None:
+        knots = _knots(table, table.rank, asked.total if asked is not None else None)
+        pair = _pair(table, crossed, table.rank, nothing)
+        found = msgspec.structs.replace(found, total=msgspec.structs.replace(knots, pair=pair))
+    return found
 
-    def synchronous(self, found: Found) -> Found:
-        had = w.had_before.compiled(self.chain, self.sends, self.origins, False)
-        marked = np.zeros(len(self.turn), np.bool_)
-        for p, done in enumerate(self.done):
-            w.entangled.compiled(
-                p, done, self.turn, self.origins, had[p], self.chain, self.sends, marked
-            )
-        ends = w.knots.compiled(self.sequence, self.origins, self.turn, self.rank, self.chain, True)
-        return msgspec.structs.replace(
-            found,
-            synchronous_knots=ends,
-            entangled=self._pair(marked, self.chain, self.sends) if marked.any() else None,
+
+def _late_only(table: Table, delivered: Ints) -> Bools:
+    """The gaps, if what somebody never delivers does not count."""
+    there = table.rank != NEVER
+    rank = np.where(there, table.rank, BEFORE).astype(np.int32)
+    gap = np.zeros(rank.shape, np.bool_)
+    unused = np.zeros(len(rank), np.bool_)
+    for p, done in enumerate(table.done):
+        w.gaps.compiled(done, table.turn, delivered[p], delivered[p], rank, True, gap, unused)
+    found: Bools = gap & there
+    return found
+
+
+def _mark(table: Table, stripes: list[Stripe], marks: Bools) -> None:
+    for q, o, first, last in stripes:
+        marks[table.message(o, first) : table.message(o, last) + 1, q] = True
+
+
+def _judge_synchronous(table: Table, asked: Asked | None) -> Knots:
+    had = w.had_before.compiled(table.chain, table.sends, table.origins, False)
+    marked = np.zeros(len(table.turn), np.bool_)
+    for p, done in enumerate(table.done):
+        w.entangled.compiled(
+            p, done, table.turn, table.origins, had[p], table.chain, table.sends, marked
         )
-
-    def _name(self, m: int) -> tuple[int, int]:
-        return int(self.origins[m]), int(self.numbers[m])
-
-    def _pair(self, marked: Bools, last: Ints, sends: Ints) -> Pair:
-        """in: `rank` and nothing, or `chain` and `sends`"""
-        m = int(np.argmax(marked))
-        n = w.partner.compiled(m, last, sends, self.origins)
-
-        def shown(a: int, b: int) -> int:
-            first = last[a].copy()
-            if len(sends):
-                first[self.origins[a]] = sends[a]
-            return int(np.flatnonzero((last[b] != NEVER) & (first < last[b]))[0])
-
-        return Pair(self._name(m), self._name(n), shown(m, n), shown(n, m))
-
-    def _gaps(self, gap: Bools) -> list[Gap]:
-        """The first ones, by process and time."""
-        found: list[Gap] = []
-        for q in range(self.members):
-            room = LISTED - len(found)
-            those = np.flatnonzero(gap[:, q]) if room else ()
-            if not len(those):
-                continue
-            if len(those) > room:
-                those = those[np.argpartition(self.rank[those, q], room)[:room]]
-            those = those[np.argsort(self.rank[those, q])]
-            positions = self._positions(q)
-            for n in those.tolist():
-                m, ahead = (-1, -1) if found else w.lacking.compiled(n, q, self.rank)
-                found.append(
-                    Gap(
-                        process=q,
-                        turn=self._base(q) + int(self.rank[n, q]),
-                        position=int(positions[n]),
-                        n=self._name(n),
-                        m=None if m < 0 else self._name(m),
-                        ahead=ahead,
-                        missing=m >= 0 and bool(self.rank[m, q] == NEVER),
-                    )
-                )
-        return found
-
-    def _positions(self, q: int) -> Ints:
-        """Where q delivered each message."""
-        kinds, positions = [], []
-        for one in self.window.stretches[q].segments:
-            table = read(one.piece, ("position", "kind")).slice(one.begin, one.end - one.begin)
-            kinds.append(kinds_of(table["kind"]))
-            positions.append(ints_of(table["position"], np.int64))
-        kind, position = (np.concatenate(parts)[self.skipped[q] :] for parts in (kinds, positions))
-        done = self.done[q]
-        at = position[(kind == SEND) | (kind == DELIVER)][: len(done)]
-        found = np.full(len(self.turn), -1)
-        found[done[done >= 0]] = at[done >= 0]
-        return found
+    knots = _knots(table, table.chain, asked.synchronous if asked is not None else None)
+    pair = _pair(table, marked, table.chain, table.sends)
+    return msgspec.structs.replace(knots, pair=pair)
 
 
-def _columns(one: Segment) -> tuple[Ints, Ints, Ints]:
-    table = read(one.piece, ("kind", "origin", "number")).slice(one.begin, one.end - one.begin)
-    return (
-        kinds_of(table["kind"]),
-        ints_of(table["origin"], np.int32),
-        ints_of(table["number"], np.int64),
+def _knots(table: Table, last: Ints, asked: list[Name] | None) -> Knots:
+    """in: `rank` or `chain`"""
+    which = np.empty(0 if asked is None else len(table.sequence), np.int64)
+    many, ended = k.knots.compiled(
+        table.sequence, table.origins, table.turn, table.rank, last, last is table.chain, which
     )
+    if not asked:
+        return Knots(many, ended)
+    place = np.full(len(table.turn), -1)
+    place[table.sequence] = np.arange(len(which))
+    size = np.bincount(which, minlength=ended + 1)
+    tied = size > 1
+    # The first may have begun before this window; the last, if it does not end here, goes on.
+    tied[0] = many > np.count_nonzero(tied[1:ended]) if ended else True
+    tied[ended] = True
+    before = np.concatenate(([0], np.cumsum(tied)))
+    places = []
+    for name in asked:
+        ordinal = int(which[place[table.message(*name)]])
+        places.append(Place(name, ordinal, int(before[ordinal]), bool(tied[ordinal])))
+    return Knots(many, ended, places)
 
 
-def _sliced(columns: tuple[Ints, Ints, Ints], begin: int, end: int) -> tuple[Ints, Ints, Ints]:
-    kind, origin, number = columns
-    return kind[begin:end], origin[begin:end], number[begin:end]
+def _pair(table: Table, marked: Bools, last: Ints, sends: Ints) -> Pair | None:
+    """in: `rank` and nothing, or `chain` and `sends`"""
+    if not marked.any():
+        return None
+    m = int(np.argmax(marked))
+    n = w.partner.compiled(m, last, sends, table.origins)
+
+    def shown(a: int, b: int) -> int:
+        first = last[a].copy()
+        if len(sends):
+            first[table.origins[a]] = sends[a]
+        # If nobody does, something was delivered before it was sent, and a window is lacking it.
+        return int(np.argmax((last[b] != NEVER) & (first < last[b])))
+
+    return Pair(table.name(m), table.name(n), shown(m, n), shown(n, m))
+
+
+def _gaps(table: Table, gap: Bools, *, never: bool) -> list[Gap]:
+    """The first ones, by process and time; `never` says that what was never delivered counts."""
+    found: list[Gap] = []
+    for q in range(table.members):
+        room = LISTED - len(found)
+        those = np.flatnonzero(gap[:, q]) if room else np.empty(0, np.int64)
+        if not len(those):
+            continue
+        if len(those) > room:
+            those = those[np.argpartition(table.rank[those, q], room)[:room]]
+        those = those[np.argsort(table.rank[those, q])]
+        positions = table.positions(q)
+        for n in those.tolist():
+            one = Gap(q, int(positions[n]), table.name(n))
+            found.append(one if found else _with_reason(table, one, n, never=never))
+    return found
+
+
+def _with_reason(table: Table, gap: Gap, n: int, *, never: bool) -> Gap:
+    """The smallest message, by name, that the process lacked."""
+    q = gap.process
+    m, ahead = w.lacking.compiled(n, q, table.rank, never)
+    best = None if m < 0 else table.name(m)
+    missing = m >= 0 and bool(table.rank[m, q] == NEVER)
+    for o in range(table.members) if never else ():
+        # What it never delivered may be too long ago to be in the tables.
+        lost = int(table.last[q, o]) + 1
+        had = (table.last[:, o] >= lost) & (table.rank[n] != NEVER)
+        if lost <= table.floor[o] and had.any() and (best is None or (o, lost) < best):
+            best, ahead, missing = (o, lost), int(np.argmax(had)), True
+    return msgspec.structs.replace(gap, m=best, ahead=ahead, missing=missing)

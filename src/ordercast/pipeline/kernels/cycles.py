@@ -17,7 +17,15 @@ from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
 from ordercast.pipeline.kernels.sorting import by_name
 
-__all__ = ["chain_of", "edges", "entangled", "is_before", "knots", "shortest_cycle"]
+__all__ = [
+    "chain_of",
+    "components",
+    "edges",
+    "entangled",
+    "is_before",
+    "knots",
+    "shortest_cycle",
+]
 
 
 @kernel
@@ -113,7 +121,7 @@ def knots(entries: Ints, begin: Ints, first: Ints, last: Ints, tangled: int) -> 
         if tangled == 0:
             return 0, knot
         return _knots_along(entries, begin, first, last, reference, knot), knot
-    return _components(entries, begin, first.shape[0], knot), knot
+    return components(entries, begin, first.shape[0], knot), knot
 
 
 @kernel
@@ -152,8 +160,8 @@ def _knots_along(
 
 
 @kernel
-def _components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
-    """Strongly connected components, by Tarjan, without recursion."""
+def _successors(entries: Ints, begin: Ints, messages: int) -> tuple[Ints, Ints]:
+    """What comes right after each message in some chain: where its list starts, and all lists."""
     start = np.zeros(messages + 1, np.int64)
     for p in range(len(begin) - 1):
         for i in range(begin[p], begin[p + 1] - 1):
@@ -166,37 +174,37 @@ def _components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
         for i in range(begin[p], begin[p + 1] - 1):
             after[fill[entries[i]]] = entries[i + 1]
             fill[entries[i]] += 1
-    low = np.zeros(messages, np.int32)  # 0: not visited yet
+    return start, after
+
+
+@kernel
+def components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
+    """Strongly connected components, by Tarjan, without recursion. Fills in for each message the
+    number of its component (0: it is alone), and returns how many there are."""
+    start, after = _successors(entries, begin, messages)
     step = start[:messages].copy()
     path = np.empty(messages, np.int32)
     open_ = np.empty(messages, np.int32)
     inside = np.zeros(messages, np.bool_)
-    index = np.zeros(messages, np.int32)
-    clock, found = 0, 0
+    index = np.zeros(messages, np.int32)  # 0: not visited yet
+    low = np.zeros(messages, np.int32)
+    clock, found, depth, height = 0, 0, 0, 0
     for root in range(messages):
-        if index[root] != 0:
-            continue
-        depth, height = 1, 1
-        path[0] = root
-        open_[0] = root
-        clock += 1
-        index[root] = clock
-        low[root] = clock
-        inside[root] = True
-        while depth > 0:
+        fresh = root if index[root] == 0 else -1
+        while fresh >= 0 or depth > 0:
+            if fresh >= 0:
+                clock += 1
+                index[fresh], low[fresh], inside[fresh] = clock, clock, True
+                path[depth], open_[height] = fresh, fresh
+                depth += 1
+                height += 1
+                fresh = -1
             m = path[depth - 1]
             if step[m] < start[m + 1]:
                 n = after[step[m]]
                 step[m] += 1
                 if index[n] == 0:
-                    clock += 1
-                    index[n] = clock
-                    low[n] = clock
-                    inside[n] = True
-                    path[depth] = n
-                    open_[height] = n
-                    depth += 1
-                    height += 1
+                    fresh = n
                 elif inside[n]:
                     low[m] = min(low[m], index[n])
                 continue
@@ -204,18 +212,22 @@ def _components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
             if depth > 0:
                 low[path[depth - 1]] = min(low[path[depth - 1]], low[m])
             if low[m] == index[m]:
-                large = open_[height - 1] != m
-                if large:
-                    found += 1
-                while True:
-                    height -= 1
-                    n = open_[height]
-                    inside[n] = False
-                    if large:
-                        knot[n] = found
-                    if n == m:
-                        break
+                found += open_[height - 1] != m
+                height = _closed(open_, height, m, inside, knot, found)
     return found
+
+
+@kernel
+def _closed(open_: Ints, height: int, m: int, inside: Bools, knot: Ints, number: int) -> int:
+    """Takes the component of m off the stack of what is open; returns how high that is then."""
+    alone = open_[height - 1] == m
+    while True:
+        height -= 1
+        n = open_[height]
+        inside[n] = False
+        knot[n] = 0 if alone else number
+        if n == m:
+            return height
 
 
 @kernel

@@ -120,22 +120,36 @@ def judge_runs(
             exact[r : r + 1],
         )
         hits = _with_room(hits, many_hits, number_of_hits)
-        for i in range(number_of_hits):
-            hits[many_hits, 0] = r
-            hits[many_hits, 1:] = found[i]
-            hits[many_hits, 4] = low + about[found[i, 3]]
-            if found[i, 2] >= 0:
-                hits[many_hits, 3] = low + found[i, 2]
-            many_hits += 1
+        many_hits = _add_hits(hits, many_hits, r, found[:number_of_hits], low, about)
         cycles = _with_room(cycles, many_cycles, len(way))
-        for i in range(len(way)):
-            cycles[many_cycles, 0] = r
-            cycles[many_cycles, 1] = way[i, 0]
-            cycles[many_cycles, 2] = low + about[way[i, 1]]
-            cycles[many_cycles, 3] = way[i, 2]
-            many_cycles += 1
+        many_cycles = _add_cycles(cycles, many_cycles, r, way, low, about)
         _by_rows(witnesses[r], low, about)
     return counts, witnesses, hits[:many_hits], cycles[:many_cycles], exact
+
+
+@kernel
+def _add_hits(hits: Ints, many: int, run: int, found: Ints, low: int, about: Ints) -> int:
+    """Adds those of one run; returns how many there are then."""
+    for i in range(len(found)):
+        hits[many, 0] = run
+        hits[many, 1:] = found[i]
+        hits[many, 4] = low + about[found[i, 3]]
+        if found[i, 2] >= 0:
+            hits[many, 3] = low + found[i, 2]
+        many += 1
+    return many
+
+
+@kernel
+def _add_cycles(cycles: Ints, many: int, run: int, way: Ints, low: int, about: Ints) -> int:
+    """Adds those of one run; returns how many steps there are then."""
+    for i in range(len(way)):
+        cycles[many, 0] = run
+        cycles[many, 1] = way[i, 0]
+        cycles[many, 2] = low + about[way[i, 1]]
+        cycles[many, 3] = way[i, 2]
+        many += 1
+    return many
 
 
 @kernel

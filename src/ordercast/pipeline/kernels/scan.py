@@ -1,7 +1,7 @@
-"""A piece of one process's log in one look: is it what a healthy broadcast leaves behind?
+"""A piece of one process's log in one look: what it sent and delivered, as runs of numbers.
 
-Healthy: positions rise, what the process sent is numbered one after the other, and so is what it
-delivered of each origin. Then a few numbers per piece say which messages are in it.
+A healthy broadcast delivers each origin's messages one after the other, so that a piece of any
+length is one run per origin; every omission, repetition or inversion adds a few.
 """
 
 from __future__ import annotations
@@ -13,41 +13,50 @@ from ordercast.pipeline.kernels.kernel import Ints, kernel
 
 __all__ = [
     "ADJACENT",
+    "BROKEN",
     "DELIVERED",
     "DOWN",
     "FINE",
+    "FIRST",
     "HEAD",
     "HEALTHY",
+    "LAST",
     "LAST_POSITION",
+    "NOTHING",
+    "ORIGIN",
+    "RAGGED",
     "SENT",
-    "SENT_FIRST",
     "TAIL",
     "UNSORTED",
     "WIDTH",
     "scan",
 ]
 
-# What is known of a piece, beside the numbers that it delivered of each origin.
+# What is known of a piece, beside the runs.
 HEALTHY = 0
-"""FINE, or else UNSORTED or BROKEN, and then the rest means nothing."""
+"""FINE, or else what is wrong with it, and then the rest means nothing."""
 LAST_POSITION = 1
 SENT = 2
-"""How many messages it sent."""
-SENT_FIRST = 3
-"""The number of the first of them."""
-DELIVERED = 4
-"""How many messages it delivered."""
-ADJACENT = 5
+"""How many rows are sends …"""
+DELIVERED = 3
+"""… and deliveries."""
+ADJACENT = 4
 """How often it delivered a message of its own right after sending it."""
-HEAD = 6
-"""If its first send or delivery is a delivery of its own message, that message's number."""
-TAIL = 7
-"""If its last send or delivery is a send, that message's number."""
-DOWN = 8
+HEAD = 5
+"""Of its first send or delivery: if it is a delivery of its own, that message's number; else 0, or
+NOTHING if there is none."""
+TAIL = 6
+"""Of its last send or delivery: if it is a send, that message's number; else 0 or NOTHING."""
+DOWN = 7
 """1 after a crash, 0 after a recovery, -1 if there was neither."""
-WIDTH = 9
+WIDTH = 8
 
-FINE, UNSORTED, BROKEN = 0, 1, 2
+NOTHING = -1
+FINE, UNSORTED, BROKEN, RAGGED = 0, 1, 2, 3
+"""RAGGED: there are more runs than there is room for."""
+
+# The fields of a run. What was sent has the number of members for an origin.
+ORIGIN, FIRST, LAST = 0, 1, 2
 
 
 @kernel
@@ -59,57 +68,81 @@ def scan(
     origin: Ints,
     number: Ints,
     known: Ints,
-    low: Ints,
-    high: Ints,
-) -> None:
-    """Fills in `known`, and for each origin the number before the first and the last delivered."""
+    runs: Ints,
+) -> int:
+    """Fills in `known` and `runs`, which are in the order of their beginnings; returns how many."""
     known[:] = 0
-    known[HEALTHY] = FINE
     known[DOWN] = -1
-    low[:] = -1
-    high[:] = -1
-    previous, last_sent = np.int64(-1), np.int64(0)
-    begun = False
+    last = np.full(members + 1, -2, np.int64)
+    which = np.full(members + 1, -1, np.int64)
+    many = 0
+    previous = np.int64(-1)
+    head, tail = NOTHING, NOTHING
+    sent, delivered, adjacent = 0, 0, 0
     for row in range(len(kind)):
         if position[row] <= previous:
             known[HEALTHY] = UNSORTED
-            return
+            return 0
         previous = position[row]
+        o, n = origin[row], number[row]
         if kind[row] == DELIVER:
-            o, n = origin[row], number[row]
-            if o < 0 or o >= members or n < 1 or (high[o] >= 0 and n != high[o] + 1):
+            if o < 0 or o >= members or n < 1:
                 known[HEALTHY] = BROKEN
-                return
-            if high[o] < 0:
-                low[o] = n - 1
-            high[o] = n
-            known[DELIVERED] += 1
-            if o == me:
-                if not begun:
-                    known[HEAD] = n
-                elif known[TAIL] == n:
-                    known[ADJACENT] += 1
-            known[TAIL] = 0
-            begun = True
+                return 0
+            if head == NOTHING:
+                head = n if o == me else 0
+            adjacent += o == me and tail == n
+            tail = 0
+            delivered += 1
         elif kind[row] == SEND:
-            n = number[row]
-            if origin[row] != me or n < 1 or (last_sent > 0 and n != last_sent + 1):
+            if o != me or n < 1:
                 known[HEALTHY] = BROKEN
-                return
-            if last_sent == 0:
-                known[SENT_FIRST] = n
-            last_sent = n
-            known[SENT] += 1
-            known[TAIL] = n
-            begun = True
-        elif kind[row] == RECEIVE:
-            if origin[row] < 0 or number[row] < 1:
-                known[HEALTHY] = BROKEN
+                return 0
+            head = 0 if head == NOTHING else head
+            tail = n
+            sent += 1
+            o = members
+        elif _without_message(kind[row], o, n, known):
+            continue
         else:
-            if origin[row] != -1 or number[row] != -1 or kind[row] == UNHEARD_OF:
-                known[HEALTHY] = BROKEN
-            if kind[row] == CRASH:
-                known[DOWN] = 1
-            elif kind[row] == RECOVER:
-                known[DOWN] = 0
+            return 0
+        if n != last[o] + 1:
+            if many == len(runs):
+                known[HEALTHY] = RAGGED
+                return 0
+            _begin(runs, many, which, last, o, n)
+            many += 1
+        last[o] = n
+    for o in range(members + 1):
+        if which[o] >= 0:
+            runs[which[o], LAST] = last[o]
     known[LAST_POSITION] = previous
+    known[SENT], known[DELIVERED] = sent, delivered
+    known[ADJACENT], known[HEAD], known[TAIL] = adjacent, head, tail
+    return many
+
+
+@kernel
+def _without_message(kind: int, origin: int, number: int, known: Ints) -> bool:
+    """Notes a row that is neither a send nor a delivery; returns whether it is sound."""
+    if kind == RECEIVE:
+        sound = origin >= 0 and number >= 1
+    else:
+        sound = origin == -1 and number == -1 and kind != UNHEARD_OF
+    if not sound:
+        known[HEALTHY] = BROKEN
+    elif kind == CRASH:
+        known[DOWN] = 1
+    elif kind == RECOVER:
+        known[DOWN] = 0
+    return sound
+
+
+@kernel
+def _begin(runs: Ints, many: int, which: Ints, last: Ints, origin: int, number: int) -> None:
+    """Ends an origin's run, and begins the next."""
+    if which[origin] >= 0:
+        runs[which[origin], LAST] = last[origin]
+    which[origin] = many
+    runs[many, ORIGIN] = origin
+    runs[many, FIRST] = number

@@ -19,153 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.entering import BEFORE, OWN
+from ordercast.pipeline.kernels.index import NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
 
-__all__ = [
-    "AFTER",
-    "BEFORE",
-    "EARLY",
-    "LATE",
-    "OWN",
-    "check_causal",
-    "crossings",
-    "end_row",
-    "entangled",
-    "enter",
-    "first_row",
-    "gaps",
-    "had_before",
-    "knots",
-    "lacking",
-    "outside",
-    "partner",
-]
-
-BEFORE = -(2**30)
-AFTER = 2**30
-EARLY, OWN, LATE = -1, 0, 1
-
-
-@kernel
-def first_row(kind: Ints, origin: Ints, number: Ints, low: Ints, counted: Ints) -> int:
-    """The first of a member's rows that has something of the window, or after it: a number above
-    `low`. `counted` is what it had delivered of each origin and, at last, sent; and then, what it
-    has, before that row."""
-    row = 0
-    while row < len(kind):
-        sent = kind[row] == SEND
-        if sent or kind[row] == DELIVER:
-            if number[row] > low[origin[row]]:
-                break
-            counted[len(low) if sent else origin[row]] += 1
-        row += 1
-    return row
-
-
-@kernel
-def end_row(kind: Ints, origin: Ints, number: Ints, high: Ints, counted: Ints) -> int:
-    """The row after the last one that has something of the window, or before it. `counted` is as
-    for `first_row`, but from the end back."""
-    row = len(kind)
-    while row > 0:
-        sent = kind[row - 1] == SEND
-        if sent or kind[row - 1] == DELIVER:
-            if number[row - 1] <= high[origin[row - 1]]:
-                break
-            counted[len(high) if sent else origin[row - 1]] -= 1
-        row -= 1
-    return row
-
-
-@kernel
-def outside(
-    me: int,
-    counted: Ints,
-    last: Ints,
-    start: Ints,
-    floor: Ints,
-    rank: Ints,
-    chain: Ints,
-    sends: Ints,
-) -> None:
-    """Enters what can be said of every message before a member's rows are looked at. `counted`: see
-    `enter`; `last` is what it will have delivered in the end."""
-    for o in range(len(floor)):
-        for m in range(start[o], start[o + 1]):
-            n = floor[o] + (m - start[o]) + 1
-            where = NEVER
-            if n <= counted[o]:
-                where = BEFORE
-            elif n <= last[o]:
-                where = AFTER
-            rank[m, me] = where
-            chain[m, me] = where
-    for m in range(start[me], start[me + 1]):
-        sends[m] = BEFORE if floor[me] + (m - start[me]) + 1 <= counted[len(floor)] else AFTER
-        if chain[m, me] == NEVER:
-            chain[m, me] = sends[m]
-
-
-@kernel
-def enter(
-    me: int,
-    kind: Ints,
-    origin: Ints,
-    number: Ints,
-    counted: Ints,
-    start: Ints,
-    floor: Ints,
-    base: int,
-    chain_base: int,
-    turn: Ints,
-    rank: Ints,
-    chain: Ints,
-    sends: Ints,
-    needs: Ints,
-    done: Ints,
-) -> int:
-    """Enters some of a member's rows, one piece after the other, into the tables; and into `done`
-    what it did there, as messages: those that it delivered as they are, those that it sent as
-    -1 - m. Returns how many they are.
-
-    `counted` is what it had delivered of each origin and, at last, sent; and then, what it has.
-    `needs` gets, for each own message that it sent, what it had delivered by then. The other tables
-    may be empty: then they are left alone.
-    """
-    with_ranks = len(rank) > 0
-    members = len(floor)
-    before = 0
-    for o in range(members):
-        before += counted[o]
-    links = before + counted[members]
-    many = 0
-    for row in range(len(kind)):
-        if kind[row] == DELIVER:
-            o, n = origin[row], number[row]
-            m = start[o] + n - floor[o] - 1
-            if with_ranks:
-                rank[m, me] = before - base
-                chain[m, me] = links - chain_base
-            counted[o] = n
-            before += 1
-            links += 1
-            done[many] = m
-            many += 1
-        elif kind[row] == SEND:
-            m = start[me] + number[row] - floor[me] - 1
-            if with_ranks:
-                sends[m] = links - chain_base
-                if chain[m, me] == AFTER and rank[m, me] == NEVER:
-                    chain[m, me] = links - chain_base
-            if turn[m] == OWN:
-                for o in range(members):
-                    needs[m, o] = counted[o]
-            counted[members] += 1
-            links += 1
-            done[many] = -1 - m
-            many += 1
-    return many
+__all__ = ["entangled", "gaps", "had_before", "knowing", "lacking", "mark_missing", "partner"]
 
 
 # From here on the loops over members have no branches, so that the compiler can take several
@@ -173,10 +31,21 @@ def enter(
 
 
 @kernel
-def check_causal(done: Ints, delivered: Ints, origins: Ints, turn: Ints, needs: Ints) -> bool:
-    """Had this member, at each delivery of an own message, all that was delivered before it was
-    sent? As everyone delivers each origin's messages one after the other, counts tell."""
+def mark_missing(
+    done: Ints,
+    delivered: Ints,
+    origins: Ints,
+    turn: Ints,
+    needs: Ints,
+    start: Ints,
+    floor: Ints,
+    missing: Bools,
+) -> bool:
+    """Marks what this member lacked, when it delivered an own message, of all that was delivered
+    before that was sent. As everyone delivers each origin's messages one after the other, counts
+    tell. Returns whether there is anything."""
     counted = delivered.astype(needs.dtype)
+    found = False
     for i in range(len(done)):
         m = done[i]
         if m < 0:
@@ -186,9 +55,39 @@ def check_causal(done: Ints, delivered: Ints, origins: Ints, turn: Ints, needs: 
             for o in range(len(counted)):
                 lacking |= needs[m, o] > counted[o]
             if lacking:
-                return False
+                found = True
+                for o in range(len(counted)):
+                    for n in range(counted[o] - floor[o], needs[m, o] - floor[o]):
+                        missing[start[o] + n] = True
         counted[origins[m]] += 1
-    return True
+    return found
+
+
+@kernel
+def knowing(needs: Ints, start: Ints, floor: Ints, low: Ints, high: Ints, known: Ints) -> None:
+    """`known` says, for some message that is set apart, from which place on each origin's messages
+    know of it, as far as that is known; here it learns of the own messages that know of it through
+    others. What an origin sends later has delivered more, so that the first can be searched for."""
+    members = len(floor)
+    changed = True
+    while changed:
+        changed = False
+        for p in range(members):
+            first, last = low[p] + 1, min(high[p] + 1, known[p])
+            end = last
+            while first < last:
+                middle = (first + last) // 2
+                m = start[p] + middle - floor[p] - 1
+                aware = False
+                for o in range(members):
+                    aware |= needs[m, o] >= known[o]
+                if aware:
+                    last = middle
+                else:
+                    first = middle + 1
+            if first < end:
+                known[p] = first
+                changed = True
 
 
 @kernel
@@ -258,10 +157,11 @@ def gaps(
 
 
 @kernel
-def lacking(n: int, q: int, rank: Ints) -> tuple[int, int]:
-    """The first message by name that q lacked when it delivered n, and who had it by then."""
+def lacking(n: int, q: int, rank: Ints, never: bool) -> tuple[int, int]:
+    """The first message by name that q lacked when it delivered n, and who had it by then. Without
+    `never`, what q never delivers does not count."""
     for m in range(rank.shape[0]):
-        if rank[m, q] > rank[n, q]:
+        if rank[m, q] > rank[n, q] and (never or rank[m, q] != NEVER):
             for p in range(rank.shape[1]):
                 if rank[m, p] < rank[n, p] and rank[n, p] != NEVER:
                     return m, p
@@ -297,95 +197,6 @@ def entangled(
             marked[n] = behind or latest[o] > limit
         for q in range(members):
             latest[q] = max(latest[q], at[q] if at[q] != NEVER else latest[q])
-
-
-@kernel
-def knots(
-    sequence: Ints, origins: Ints, turn: Ints, rank: Ints, last: Ints, with_sends: bool
-) -> int:
-    """How many knots end in this window; `sequence` is the reference's order of its messages.
-
-    A knot ends where what the reference has delivered so far is, for each member, exactly the
-    beginning of its own chain; `last` is `rank` or `chain`.
-    """
-    members = last.shape[1]
-    highest = np.full(members, -1, np.int64)
-    met = np.zeros(members, np.int64)
-    for m in range(len(turn)):
-        if turn[m] == EARLY:
-            for p in range(members):
-                if last[m, p] != NEVER and last[m, p] > highest[p]:
-                    highest[p] = last[m, p]
-    since, found = 0, 0
-    for p in range(members):
-        if highest[p] >= 0:
-            since = 1  # it began in an earlier window
-    for i in range(len(sequence)):
-        m = sequence[i]
-        since += 1
-        closed = True
-        for p in range(members):
-            if rank[m, p] != NEVER:
-                met[p] += 1
-            if with_sends and origins[m] == p:
-                met[p] += 1
-            if last[m, p] != NEVER and last[m, p] > highest[p]:
-                highest[p] = last[m, p]
-            if highest[p] + 1 != met[p]:
-                closed = False
-        if closed:
-            if since > 1:
-                found += 1
-            since = 0
-    return found
-
-
-@kernel
-def crossings(sequence: Ints, turn: Ints, rank: Ints, most: int) -> tuple[int, bool]:
-    """How many pairs are crossed of which the second, for the reference, is an own message; see
-    `total.crossings`."""
-    members = rank.shape[1]
-    size = len(sequence)
-    which = np.empty(len(turn), np.int64)
-    lowest = np.full(members, NEVER, np.int32)
-    for i in range(size):
-        for p in range(members):
-            lowest[p] = min(lowest[p], rank[sequence[i], p])
-    early = 0
-    for m in range(len(turn)):
-        if turn[m] == EARLY:
-            for p in range(members):
-                if rank[m, p] > lowest[p] and rank[m, p] != NEVER:
-                    which[early] = m
-                    early += 1
-                    break
-    for i in range(size):
-        which[early + i] = sequence[i]
-    size += early
-    rows = np.empty((size, members), np.int32)
-    highest = np.empty((size, members), np.int32)
-    for i in range(size):
-        for p in range(members):
-            at = rank[which[i], p]
-            rows[i, p] = BEFORE if at == NEVER else at
-            highest[i, p] = rows[i, p] if i == 0 else max(rows[i, p], highest[i - 1, p])
-    pairs, looked = 0, 0
-    for j in range(early, size):
-        mine = rank[which[j]]
-        i = j - 1
-        while i >= 0:
-            near, cross = False, False
-            for p in range(members):
-                near |= highest[i, p] > mine[p]
-                cross |= rows[i, p] > mine[p]
-            if not near:
-                break
-            looked += 1
-            pairs += cross
-            i -= 1
-        if looked > most:
-            return pairs, False
-    return pairs, True
 
 
 @kernel

@@ -1,6 +1,5 @@
 // One diagram: what is in it, and what of it is lit.
 
-const SVG = "http://www.w3.org/2000/svg";
 const SHAPES = ".mark, .arrow, .hold, .label";
 
 class Drawing {
@@ -197,11 +196,4 @@ function fits(wish, message) {
 
 function band(side, left, right, y) {
   return made(SVG, "path", { class: side, d: `M${left} ${y} L${right} ${y}` });
-}
-
-function made(space, tag, attributes, ...children) {
-  const element = space ? document.createElementNS(space, tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
 }

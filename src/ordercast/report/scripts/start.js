@@ -29,6 +29,20 @@ function pairs(drawing) {
   return pair ? drawings.filter((one) => one !== drawing && one.box.dataset.pair === pair) : [];
 }
 
+// What is read side by side is scrolled side by side; whoever was moved so does not lead in turn.
+const moved = new Map();
+
+function lead(drawing) {
+  const { box } = drawing;
+  if (moved.get(box) === box.scrollLeft) return;
+  moved.delete(box);
+  const part = box.scrollLeft / Math.max(1, box.scrollWidth - box.clientWidth);
+  for (const { box: other } of pairs(drawing)) {
+    other.scrollLeft = part * (other.scrollWidth - other.clientWidth);
+    moved.set(other, other.scrollLeft);
+  }
+}
+
 function clear() {
   card.hide();
   spoken.textContent = "";
@@ -46,7 +60,7 @@ for (const drawing of drawings) {
     else card.hide();
   });
   box.addEventListener("pointerleave", () => card.hide());
-  box.addEventListener("scroll", () => card.place(), { passive: true });
+  box.addEventListener("scroll", () => (card.place(), lead(drawing)), { passive: true });
   box.addEventListener("click", (event) => {
     if (touched(event)) light(drawing, drawing.shapes.get(touched(event)));
     else clear();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -191,6 +191,12 @@ class Importer:
     looks: Callable[[Path, list[str]], bool]
     """Could this be it, by the file's name and its first lines?"""
     read: Callable[[Job], Iterator[Log]]
+    records: Callable[[Job, Path], Iterator[Record]] | None = None
+    """What one file says by itself, if nothing but joining the records of all is left to do."""
+    conclude: Callable[[Report, Collection[str]], None] = lambda *_: None
+    """Told which kinds of records there were."""
+    run_each: bool = False
+    """Is each of several files a run of its own?"""
 
 
 def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tuple[Where, str]]:

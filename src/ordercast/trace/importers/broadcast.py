@@ -28,7 +28,7 @@ from ordercast.trace.importers.base import (
 )
 from ordercast.trace.importers.localized import judge_localized, read_dependencies
 
-__all__ = ["BROADCAST", "Step", "events_of", "process_name", "steps"]
+__all__ = ["BROADCAST", "Step", "events_of", "files_by_process", "process_name", "steps"]
 
 LINE = re.compile(r"(?:(b)|d +(\d{1,18})) +(\d{1,19}) *$", re.ASCII)
 EXPECTED = "expected 'b SEQ' or 'd SENDER SEQ'"
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 def read(job: Job) -> Iterator[Log]:
-    files = _by_process(job)
+    files = files_by_process(job)
     names = list(files)
     job.report.processes[job.run] = names
     for process, name in enumerate(list(names)):
@@ -112,7 +112,8 @@ def process_name(file: Path, pattern: re.Pattern[str] | None) -> str:
     return str(int(name)) if name.isdecimal() else name
 
 
-def _by_process(job: Job) -> dict[str, Path]:
+def files_by_process(job: Job) -> dict[str, Path]:
+    """Each process and its log, in the natural order of the names."""
     wanted = job.options.process_pattern
     pattern = compiled(wanted, "--process-pattern", needs=["process"]) if wanted else None
     files: dict[str, Path] = {}

@@ -120,5 +120,10 @@ def looks(file: Path, head: list[str]) -> bool:
 
 
 DSLAB = Importer(
-    "dslab", "dslab-mp and anysystem logs, JSON lines", ("level", "to", "crashed"), looks, read
+    "dslab",
+    "dslab-mp and anysystem logs, JSON lines",
+    ("level", "to", "crashed"),
+    looks,
+    read,
+    run_each=True,
 )

@@ -97,5 +97,10 @@ def looks(file: Path, head: list[str]) -> bool:
 
 
 JEPSEN = Importer(
-    "jepsen", "Jepsen histories of broadcast workloads, EDN", ("to", "crashed"), looks, read
+    "jepsen",
+    "Jepsen histories of broadcast workloads, EDN",
+    ("to", "crashed"),
+    looks,
+    read,
+    run_each=True,
 )

@@ -105,5 +105,10 @@ def looks(file: Path, head: list[str]) -> bool:
 
 
 MAELSTROM = Importer(
-    "maelstrom", "Maelstrom's network journal, JSON lines", ("level", "to", "crashed"), looks, read
+    "maelstrom",
+    "Maelstrom's network journal, JSON lines",
+    ("level", "to", "crashed"),
+    looks,
+    read,
+    run_each=True,
 )

@@ -8,7 +8,7 @@ the same message later; `--kinds receive=deliver` says otherwise. The process is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import TraceError
-from ordercast.trace.importers.base import Importer, Job, Log, Record, Where, numbered_lines
+from ordercast.trace.importers.base import (
+    Importer,
+    Job,
+    Log,
+    Record,
+    Report,
+    Where,
+    numbered_lines,
+)
 from ordercast.trace.importers.kinds import kinds_of
 from ordercast.trace.importers.store import gathered
 
@@ -73,25 +81,34 @@ _decode = msgspec.json.Decoder(Export).decode
 
 
 def read(job: Job) -> Iterator[Log]:
-    job.report.clock = "wall"
-    job.report.note("each process's order is that of its spans' start times, ties by line")
     yield from gathered(job, _records(job))
 
 
 def _records(job: Job) -> Iterator[Record]:
-    kinds = kinds_of(DEFAULT_KINDS | job.options.kinds, among=("receive", "deliver"))
     seen: set[str] = set()
     for file in job.files:
-        for where, export in _exports(job, file):
-            for group in export.resource_spans:
-                process = _process(job, group.resource)
-                for scope in group.scope_spans:
-                    for span in scope.spans:
-                        for record in _span(job, where, process, span, kinds):
-                            seen.add(record.kind)
-                            yield record
+        for record in records_of(job, file):
+            seen.add(record.kind)
+            yield record
+    conclude(job.report, seen)
+
+
+def records_of(job: Job, file: Path) -> Iterator[Record]:
+    """What one file says."""
+    job.report.clock = "wall"
+    job.report.note("each process's order is that of its spans' start times, ties by line")
+    kinds = kinds_of(DEFAULT_KINDS | job.options.kinds, among=("receive", "deliver"))
+    for where, export in _exports(job, file):
+        for group in export.resource_spans:
+            process = _process(job, group.resource)
+            for scope in group.scope_spans:
+                for span in scope.spans:
+                    yield from _span(job, where, process, span, kinds)
+
+
+def conclude(report: Report, seen: Collection[str]) -> None:
     if "receive" in seen and "deliver" not in seen:
-        job.report.note(
+        report.note(
             "there are spans of receives and none of processing: nothing counts as delivered; "
             "to take receives for deliveries, say --kinds receive=deliver"
         )
@@ -167,4 +184,12 @@ def looks(file: Path, head: list[str]) -> bool:
     return any('"resourceSpans"' in line for line in head[:2])
 
 
-OTLP = Importer("otlp", "OpenTelemetry spans, OTLP JSON", ("kinds", "to", "crashed"), looks, read)
+OTLP = Importer(
+    "otlp",
+    "OpenTelemetry spans, OTLP JSON",
+    ("kinds", "to", "crashed"),
+    looks,
+    read,
+    records_of,
+    conclude,
+)

@@ -22,7 +22,7 @@ from ordercast.trace.parquet import LogWriter, arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TraceSink", "best_format", "to_columns", "write_log"]
+__all__ = ["TraceSink", "best_format", "in_batches", "to_columns", "write_log"]
 
 ROWS_AT_ONCE = 1 << 14
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class TraceSink:
             zip(_IDS, (pa.string(), pa.int32(), pa.int64(), pa.string()), strict=True)
         )
         with pq.ParquetWriter(self.scratch / "messages.parquet", schema) as writer:
-            for rows in _batches(ids):
+            for rows in in_batches(ids):
                 columns = [list(column) for column in zip(*rows, strict=True)]
                 writer.write_table(pa.table(columns, schema=schema))
 
@@ -91,7 +91,7 @@ def write_log(events: Iterable[Event], path: Path) -> int:
     """One Parquet file, in the layout that is cheapest to judge."""
     count = 0
     with LogWriter(path) as writer:
-        for rows in _batches(events):
+        for rows in in_batches(events):
             writer.write(to_columns(rows))
             count += len(rows)
     return count
@@ -106,7 +106,8 @@ def to_columns(events: list[Event]) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
-def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
+def in_batches(rows: Iterable[T]) -> Iterator[list[T]]:
+    """The same rows, some thousand at a time."""
     source = iter(rows)
     while batch := list(islice(source, ROWS_AT_ONCE)):
         yield batch

@@ -33,11 +33,14 @@ from ordercast.trace.importers.queries import (
     SECOND_SENDS,
 )
 
-__all__ = ["IDS_IN_MANIFEST", "NOBODY", "Store", "gathered"]
+__all__ = ["IDS_IN_MANIFEST", "LAST", "NOBODY", "NOBODY_NOTE", "Store", "gathered"]
 
 IDS_IN_MANIFEST = 1000
 NOBODY = "?"
 """The origin of messages that nobody is seen to send and that do not say whose they are."""
+NOBODY_NOTE = (
+    f"messages without a sender are given to a process named {NOBODY!r}, whose log is missing"
+)
 AT_ONCE = 10_000
 LAST = 2**63 - 2
 
@@ -181,10 +184,7 @@ class Store:
             if self._whole:
                 continue
             self._report.incomplete.add(self.runs[run])
-            self._report.note(
-                f"messages without a sender are given to a process named {NOBODY!r}, "
-                "whose log is missing"
-            )
+            self._report.note(NOBODY_NOTE)
 
     def _index_processes(self) -> None:
         """In the natural order of their names; the unknown sender comes last, if it is a member."""

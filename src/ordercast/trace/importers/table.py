@@ -229,4 +229,5 @@ TABLE = Importer(
     ("map", "kinds", "preset", "time_unit", "to", "crashed"),
     looks,
     read,
+    records_of,
 )

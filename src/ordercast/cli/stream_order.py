@@ -1,0 +1,225 @@
+"""Put an out-of-order stream in order: each message once, causally ordered within its group.
+
+SOURCE is a directory that files are added to. What is in order goes to OUTPUT/ordered, what is no
+part of it (late, expired, malformed) to OUTPUT/aside, both as directories batch=N that appear
+whole; OUTPUT/progress.jsonl has a line for each batch. Stop it with Ctrl-C: the same command goes
+on from the checkpoint. Duplicates are dropped for ever; messages are never lost.
+
+example:
+  ordercast stream order messages/ --group room --output out --checkpoint state --once
+  ordercast stream order messages/ --group room --dependencies after --wait 30s --policy release \\
+    --output out --checkpoint state --trigger 1s
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ordercast.cli.console import Steps, steps
+from ordercast.cli.stopping import stoppable
+from ordercast.cli.verify import add_spark_arguments, spark_settings
+from ordercast.errors import UsageError
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.streaming import Progress, Watcher
+
+__all__ = ["act", "add_arguments"]
+
+_POLL_S = 0.3
+_TOLD_EVERY_S = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add: Any = parser.add_argument
+    add("source", metavar="SOURCE", help="a directory that files are added to")
+    add("--format", default="json", help="of the files: json (default), parquet, csv, orc, …")
+    add("--schema", metavar="DDL",
+        help="such as 'room string, origin int' (default: as in the files there)")  # fmt: skip
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help="for Spark's reader")
+    add("--output", type=Path, required=True, metavar="DIR")
+    add("--side", type=Path, metavar="DIR", help="for what is not in order (default: OUTPUT/aside)")
+    add("--write", choices=("parquet", "json"), default="parquet", help="default: parquet")
+    add("--checkpoint", type=Path, required=True, metavar="DIR", help="where the state is kept")
+    add("--group", action="append", required=True, metavar="COLUMN",
+        help="what tells groups apart; may be given several times")  # fmt: skip
+    add("--origin", default="origin", metavar="COLUMN", help="who sent it (default: origin)")
+    add("--number", default="number", metavar="COLUMN", help="its number there (default: number)")
+    order = parser.add_mutually_exclusive_group()
+    how: Any = order.add_argument
+    how(
+        "--stamp",
+        metavar="COLUMN",
+        help="counts of what came before, array or map (default: stamp)",
+    )
+    how("--dependencies", metavar="COLUMN", help="ids of what came before, such as ['a:3']")
+    how("--fifo", action="store_true", help="only the order of each origin")
+    how("--sequence", metavar="COLUMN", help="one sequence for the whole group")
+    add("--start", type=int, default=1, metavar="N", help="the first number (default: 1)")
+    add("--wait", metavar="DURATION", help="how long a message may be held (default: for ever)")
+    add("--policy", choices=("keep", "release", "aside"), default="keep",
+        help="what becomes of it then: released without what it lacks, or set aside")  # fmt: skip
+    add("--buckets", type=int, default=16, metavar="N", help="of groups, for state (default: 16)")
+    add("--once", action="store_true", help="take what is there now, and end")
+    add("--trigger", metavar="DURATION", help="a batch at most so often (default: 1s)")
+    add("--json", action="store_true", help="print the summary as JSON")
+    add_spark_arguments(parser)
+
+
+def act(options: argparse.Namespace) -> int:
+    config = spark_settings(options)
+    reading = _pairs("--option", options.option)
+    if options.once and options.trigger is not None:
+        raise UsageError("--once takes what is there now: --trigger is for what comes later")
+    from ordercast.pipeline.session import require_pyspark, session
+
+    require_pyspark()
+    from ordercast.pipeline import streaming
+    from ordercast.pipeline.streaming.settings import SESSION_SETTINGS
+
+    defaults = dict(SESSION_SETTINGS)
+    if options.once:
+        # Or Spark would go on with empty batches for the sake of timers.
+        defaults["spark.sql.streaming.noDataMicroBatches.enabled"] = "false"
+    settings: Any = {"config": defaults | config, "verbose": options.verbose}
+    streaming.patience(options.wait, options.policy)
+    if not options.once:
+        streaming.milliseconds(options.trigger or "1s")
+    progress = None
+    with steps() as doing, stoppable() as stopped, _quiet(verbose=options.verbose):
+        doing.begin("starting Spark")
+        try:
+            with session(master=options.master, **settings) as spark, streaming.in_sentences():
+                if (key := "spark.sql.shuffle.partitions") not in config:
+                    cores = spark.sparkContext.defaultParallelism
+                    spark.conf.set(key, min(options.buckets, cores))
+                progress = _follow(options, doing, spark, reading, stopped)
+        except Exception:
+            # A supervisor's SIGTERM goes to Spark as well, which may be gone before us.
+            if not stopped.is_set():
+                raise
+    if progress is not None:
+        _summarize(options, progress)
+    if stopped.is_set():
+        print("stopped: the same command goes on from here", file=sys.stderr)
+    return 130 if stopped.is_set() and options.once else 0
+
+
+@contextmanager
+def _quiet(*, verbose: bool) -> Iterator[None]:
+    """Without what the bridge to Spark logs when Spark ends before it."""
+    before = logging.root.manager.disable
+    logging.disable(before if verbose else logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _follow(
+    options: argparse.Namespace, doing: Steps, spark: Any, reading: dict[str, str],
+    stopped: threading.Event,
+) -> Progress:  # fmt: skip
+    """Runs the query until it has ended, or is to be stopped."""
+    from ordercast.pipeline import streaming
+
+    messages = streaming.read_files(
+        spark, options.source, format=options.format, schema=options.schema, options=reading
+    )
+    if options.schema is None:
+        columns = messages.schema.simpleString()[7:-1]
+        doing.note(f"columns, as in the files that are there: {columns}")
+    side = options.side or options.output / "aside"
+    sink = streaming.DirectorySink(options.output / "ordered", side, options.write)
+    trigger_ms = None if options.once else streaming.milliseconds(options.trigger or "1s")
+    ordered = _ordered(options, messages)
+    watcher = streaming.start(ordered, sink, options.checkpoint, trigger_ms=trigger_ms)
+    options.output.mkdir(parents=True, exist_ok=True)
+    doing.begin(f"ordering {options.source}")
+    try:
+        _watch(options, doing, watcher, stopped)
+    finally:
+        watcher.query.stop()
+        _note(options, watcher)
+    return watcher.progress
+
+
+def _ordered(options: argparse.Namespace, messages: Any) -> Any:
+    """A DataFrame of one."""
+    from ordercast.pipeline import streaming
+
+    common: Any = {
+        "group": options.group, "wait": options.wait, "policy": options.policy,
+        "buckets": options.buckets, "start": options.start,
+    }  # fmt: skip
+    if options.sequence is not None:
+        return streaming.sequence_order(messages, sequence=options.sequence, **common)
+    common |= {"origin": options.origin, "number": options.number}
+    if options.fifo:
+        return streaming.fifo_order(messages, **common)
+    return streaming.causal_order(
+        messages, stamp=options.stamp, dependencies=options.dependencies, **common
+    )
+
+
+def _watch(
+    options: argparse.Namespace, doing: Steps, watcher: Watcher, stopped: threading.Event
+) -> None:
+    """Until the query has ended, or is to be stopped."""
+    from ordercast.pipeline import streaming
+
+    told = time.monotonic()
+    while not stopped.is_set() and not streaming.await_query(watcher.query, _POLL_S):
+        _note(options, watcher)
+        if sys.stderr.isatty() or time.monotonic() - told > _TOLD_EVERY_S:
+            told = time.monotonic()
+            doing.begin(_line(watcher.progress))
+
+
+def _note(options: argparse.Namespace, watcher: Watcher) -> None:
+    """A line in the table of progress for each batch that has ended."""
+    with (options.output / "progress.jsonl").open("a") as table:
+        for row in watcher.news():
+            table.write(json.dumps(row) + "\n")
+
+
+def _line(progress: Progress) -> str:
+    counts = progress.counts
+    words = [f"{counts['rows']} in", f"{counts['released'] + counts['gaps']} released"]
+    words.append(f"{progress.held} held")
+    words += [f"{counts[name]} {name}" for name in _BESIDE if counts[name]]
+    if (oldest := progress.oldest) is not None and oldest.oldest_ms is not None:
+        age_s = max(0.0, time.time() - oldest.oldest_ms / 1000)
+        words.append(f"oldest for {age_s:.0f} s: {oldest.oldest}")
+    return ", ".join(words)
+
+
+_BESIDE = ("gaps", "late", "expired", "malformed", "duplicates")
+
+
+def _summarize(options: argparse.Namespace, progress: Progress) -> None:
+    if options.json:
+        oldest = progress.oldest
+        words = None if oldest is None else oldest.oldest
+        print(json.dumps({**progress.counts, "held": progress.held, "oldest": words}))
+    else:
+        print(_line(progress))
+        print(f"in order: {options.output / 'ordered'}")
+
+
+def _pairs(flag: str, settings: list[str]) -> dict[str, str]:
+    pairs = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise UsageError(f"{flag} {setting!r} is not of the form KEY=VALUE")
+        pairs[key] = value
+    return pairs

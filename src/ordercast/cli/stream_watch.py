@@ -1,0 +1,111 @@
+"""Watch a trace while it is written: violations as they happen, and how the group is doing.
+
+Follows what members write (`trace=DIR`, or that of `ordercast node`) and any trace that grows. Ends
+with Ctrl-C, and with the verdicts so far. The exit code speaks of what was promised, as that of
+verify does: 0: it holds; 1: it is violated; 2: unknown.
+
+example:
+  ordercast stream watch logs
+  ordercast stream watch logs --checkpoint state --until-rest --order causal
+  ordercast stream watch logs --once --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ordercast.cli.console import steps
+from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.stopping import stoppable
+from ordercast.cli.watch_board import Board
+from ordercast.errors import UsageError
+from ordercast.trace.verdicts import PROPERTIES, properties_named, properties_of_order
+
+__all__ = ["act", "add_arguments"]
+
+_POLL_S = 0.25
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "trace", type=Path, metavar="DIR", help="where members write their logs, or a trace"
+    )
+    parser.add_argument("--order", help="the order that must hold, such as fifo or causal")
+    parser.add_argument("--only", metavar="PROPERTIES", help="judge only these: fifo,causal")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR",
+        help="remember here how far it is, and go on from there the next time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--once", action="store_true", help="read what there is, say the verdicts, and end"
+    )
+    parser.add_argument(
+        "--quiesced", action="store_true",
+        help="with --once: runs without a manifest had come to rest",
+    )  # fmt: skip
+    parser.add_argument(
+        "--until-rest", action="store_true", help="end when every run has come to rest"
+    )
+    parser.add_argument(
+        "--trigger", default="1s", metavar="TIME", help="look every so often (default: 1s)"
+    )
+    parser.add_argument(
+        "--keep", type=int, default=2_000_000, metavar="N",
+        help="events of a run in memory at most; beyond, it is judged in windows",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON lines")
+    add_spark_arguments(parser)
+
+
+def act(options: argparse.Namespace) -> int:
+    demanded = None if options.order is None else properties_of_order(options.order)
+    only = properties_named(options.only.split(",")) if options.only else PROPERTIES
+    if options.once and options.until_rest:
+        raise UsageError("--once ends by itself: leave out --until-rest")
+    if options.quiesced and not options.once:
+        raise UsageError("--quiesced is about runs that are over: give it with --once")
+    if options.keep < 1:
+        raise UsageError(f"--keep {options.keep}: choose 1 or more")
+    config = spark_settings(options)
+    from ordercast.pipeline.session import require_pyspark, session
+
+    require_pyspark()
+    from ordercast.pipeline import streaming
+    from ordercast.pipeline.streaming.settings import require_protobuf
+    from ordercast.pipeline.streaming.source_files import followed
+    from ordercast.pipeline.streaming.watch_query import WATCH_SETTINGS, Watching
+
+    trigger_s = streaming.milliseconds(options.trigger) / 1000
+    followed(options.trace)
+    require_protobuf()
+    settings = WATCH_SETTINGS | config
+    with steps() as progress:
+        board = Board(progress, json=options.json, demanded=demanded)
+        progress.begin("starting Spark")
+        with (
+            session(master=options.master, config=settings, verbose=options.verbose) as spark,
+            stoppable() as stopped,  # after Spark, which has its own idea of Ctrl-C
+            Watching(
+                spark,
+                options.trace,
+                board.hear,
+                properties=only,
+                keep=options.keep,
+                checkpoint=options.checkpoint,
+                quiesced=options.quiesced,
+                once=options.once,
+                trigger_s=trigger_s,
+            ) as watching,
+        ):
+            progress.begin(f"watching {options.trace}")
+            while not watching.wait(_POLL_S):
+                if stopped.is_set() or (options.until_rest and board.at_rest):
+                    break
+    judgement = watching.judgement(demanded)
+    board.conclude(judgement)
+    if not judgement.runs:
+        print(f"ordercast stream: {options.trace}: there is no event in it yet", file=sys.stderr)
+        return 2
+    return judgement.exit_code

@@ -1,0 +1,178 @@
+"""The second pass over a huge run: what a window's rows say, in tables."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ordercast.pipeline.arrays import ints_of, kinds_of
+from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.segments import Part, Unhealthy, read
+from ordercast.pipeline.huge.tally import CELLS, Stretch, Window
+from ordercast.pipeline.kernels import apart as a
+from ordercast.pipeline.kernels import entering as e
+from ordercast.pipeline.kernels.index import DELIVER, SEND
+from ordercast.pipeline.kernels.kernel import Ints
+
+__all__ = ["Table", "stripped"]
+
+
+_LAG = 4
+"""How many times the cells of a window there may be beside its own, if some process is far behind
+the others: what it has to do with then is as much as that process is behind."""
+
+
+class _Log(NamedTuple):
+    """One member's rows that have to do with the window: its stretch, without what comes before
+    and after in the row groups at its ends, and without what is set apart."""
+
+    parts: list[tuple[Ints, Ints, Ints]]
+    """kind, origin and place, from segment to segment."""
+    skipped: int
+    """How many rows of the first segment come before."""
+    before: Ints
+    """What it had delivered of each origin before these rows, and at last what it had sent …"""
+    after: Ints
+    """… and after them."""
+
+    @classmethod
+    def of(cls, stretch: Stretch, low: Ints, high: Ints, apart: Apart) -> _Log:
+        parts = [_columns(one, apart) for one in stretch.parts]
+        before = np.array([*stretch.delivered, stretch.sent])
+        after = np.array([*stretch.ends, stretch.sent_ends])
+        skipped = 0
+        if parts:
+            skipped = e.first_row.compiled(*parts[0], low, before)
+            end = e.end_row.compiled(*parts[-1], high, after)
+            parts[-1] = _sliced(parts[-1], 0, end)
+            parts[0] = _sliced(parts[0], skipped, len(parts[0][0]))
+        return cls(parts, skipped, before, after)
+
+
+class Table:
+    """A window's messages and members; see `kernels.window`."""
+
+    def __init__(self, window: Window, apart: Apart, *, with_ranks: bool) -> None:
+        self.low, self.high = np.array(window.low), np.array(window.high)
+        self.last = np.array(window.last)
+        logs = [_Log.of(one, self.low, self.high, apart) for one in window.stretches]
+        before = np.array([one.before for one in logs])
+        after = np.array([one.after for one in logs])
+        ceiling = np.maximum.reduce([after[:, :-1].max(axis=0), after[:, -1], self.high])
+        self.window = window
+        self.apart = apart
+        self.members = len(self.low)
+        self.delivered = np.ascontiguousarray(before[:, :-1])
+        self.skipped = [one.skipped for one in logs]
+        self.whole = bool((ceiling <= self.last.min(axis=0)).all())
+        """Everyone will have delivered all of its messages."""
+        self.floor = _floor(self.low, before, self.last)
+        self.start = np.concatenate(([0], np.cumsum(ceiling - self.floor)))
+        size = int(self.start[-1])
+        if (size - (self.high - self.low).sum()) * self.members > _LAG * CELLS:
+            raise Unhealthy("has a process that is too far behind the others")
+        self.origins = np.repeat(np.arange(self.members, dtype=np.int32), np.diff(self.start))
+        self.places = np.arange(size) - self.start[self.origins] + self.floor[self.origins] + 1
+        early = self.places <= self.low[self.origins]
+        late = self.places > self.high[self.origins]
+        self.turn = np.where(early, e.EARLY, np.where(late, e.LATE, e.OWN)).astype(np.int8)
+        ranked = size if with_ranks else 0
+        self.rank = np.empty((ranked, self.members), np.int32)
+        self.chain = np.empty((ranked, self.members), np.int32)
+        self.sends = np.empty(ranked, np.int32)
+        self.needs = np.zeros((size, self.members), np.int32)
+        self.done = [self._enter(p, one, self.last[p]) for p, one in enumerate(logs)]
+
+    def _enter(self, p: int, log: _Log, last: Ints) -> Ints:
+        """Returns what the member did, see `kernels.entering.enter`."""
+        base, counted = self.base(p), log.before.copy()
+        tables = (self.rank, self.chain, self.sends)
+        if len(self.rank):
+            e.outside.compiled(p, counted, last, self.start, self.floor, *tables)
+        done = np.empty(sum(len(kind) for kind, _, _ in log.parts), np.int32)
+        many = 0
+        for part in log.parts:
+            many += e.enter.compiled(
+                p, *part, counted, self.start, self.floor, base, base + self.window.low[p],
+                self.turn, *tables, self.needs, done[many:],
+            )  # fmt: skip
+        return done[:many]
+
+    def base(self, p: int) -> int:
+        """How many messages of earlier windows a member delivers."""
+        return int(np.minimum(self.low, self.last[p]).sum())
+
+    def message(self, origin: int, place: int) -> int:
+        """The index of a regular message."""
+        return int(self.start[origin] + place - self.floor[origin] - 1)
+
+    def name(self, m: int) -> tuple[int, int]:
+        """Its origin, and its place there."""
+        return int(self.origins[m]), int(self.places[m])
+
+    @cached_property
+    def sequence(self) -> Ints:
+        """The window's own messages as the reference delivered them."""
+        done = self.done[self.window.reference]
+        delivered: Ints = done[done >= 0]
+        mine: Ints = delivered[self.turn[delivered] == e.OWN]
+        return mine
+
+    def positions(self, q: int) -> Ints:
+        """Where in its log q delivered each message."""
+        kinds, positions = [], []
+        for one in self.window.stretches[q].parts:
+            kind, _, _, kept = stripped(one, self.apart)
+            table = read(one.piece, ("position",)).slice(one.begin, one.end - one.begin)
+            kinds.append(kind)
+            positions.append(ints_of(table["position"], np.int64)[kept])
+        kind, position = (np.concatenate(parts)[self.skipped[q] :] for parts in (kinds, positions))
+        done = self.done[q]
+        at = position[(kind == SEND) | (kind == DELIVER)][: len(done)]
+        found = np.full(len(self.turn), -1)
+        found[done[done >= 0]] = at[done >= 0]
+        return found
+
+
+def _floor(low: Ints, before: Ints, last: Ints) -> Ints:
+    """Of each origin, the place before the first message that a window's tables must have. `before`
+    is what each member had delivered before its stretch and, in the last column, sent.
+
+    A member that has delivered of an origin all that it ever will says nothing; but one message is
+    there, at least, that came before all others, to stand for those that it never delivered.
+    """
+    open_ = np.where(before[:, :-1] < last, before[:, :-1], np.iinfo(np.int64).max)
+    least = np.minimum.reduce([open_.min(axis=0), before[:, -1], low])
+    found: Ints = np.maximum(least - 1, 0)
+    return found
+
+
+def _columns(one: Part, apart: Apart) -> tuple[Ints, Ints, Ints]:
+    kind, origin, place, _ = stripped(one, apart)
+    return kind, origin, place
+
+
+def stripped(one: Part, apart: Apart) -> tuple[Ints, Ints, Ints, Ints | slice]:
+    """kind, origin and place of the rows that are not of messages set apart, and which they are."""
+    table = read(one.piece, ("kind", "origin", "number")).slice(one.begin, one.end - one.begin)
+    kind = kinds_of(table["kind"])
+    origin, number = ints_of(table["origin"], np.int32), ints_of(table["number"], np.int64)
+    if not any(apart.spans):
+        return kind, origin, number, slice(None)
+    kept, places = np.empty(len(kind), np.int64), np.empty(len(kind), np.int64)
+    many = a.strip.compiled(kind, origin, number, *apart.arrays, kept, places)
+    if many == len(kind):
+        places.flags.writeable = False
+        return kind, origin, places, slice(None)
+    kept = kept[:many]
+    columns = kind[kept], origin[kept], places[:many]
+    for column in columns:
+        column.flags.writeable = False  # the compiler makes a difference
+    return *columns, kept
+
+
+def _sliced(columns: tuple[Ints, Ints, Ints], begin: int, end: int) -> tuple[Ints, Ints, Ints]:
+    kind, origin, place = columns
+    return kind[begin:end], origin[begin:end], place[begin:end]

@@ -1,0 +1,100 @@
+"""Messages from files into files in causal order: what `ordercast sort` does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline.parts import Format, require_shared, write_parts
+from ordercast.pipeline.session import session
+from ordercast.pipeline.sorting import ROWS_EACH, causal_sort
+from ordercast.pipeline.sorting.check import check_order
+from ordercast.pipeline.sorting.columns import Columns, require_columns
+from ordercast.pipeline.sorting.ordered import WrittenFiles
+from ordercast.pipeline.sorting.source import (
+    plainly_read,
+    read_messages,
+    source_files,
+    without_repeats,
+)
+from ordercast.pipeline.sorting.witness import Checked
+
+__all__ = ["Sorted", "sort_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What was written."""
+
+    messages: int
+    files: int
+    dropped: int
+    """Messages that were there already."""
+    checked: Checked | None
+    """Null if nobody asked."""
+
+
+def sort_files(
+    source: Path,
+    output: Path,
+    *,
+    columns: Columns | None = None,
+    position: str = "position",
+    write: Format = "parquet",
+    rows_each: int = ROWS_EACH,
+    drop_duplicates: bool = False,
+    check: bool = True,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    begin: Callable[[str], None] = lambda _: None,
+    spark: SparkSession | None = None,
+) -> Sorted:
+    """Write the messages of a file or directory to a new directory, whose files, read by name, have
+    them in causal order; then `check` what was written. `begin` hears of each step."""
+    columns = columns or Columns()
+    source_files(source)
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise TraceError(f"{output}: there is something here already: choose another place")
+    if rows_each < 1:
+        raise UsageError(f"{rows_each} rows for each file is less than one")
+    opened = session(master=master, config=config, verbose=verbose) if spark is None else None
+    scratch = output.with_name(f".{output.name}.{os.getpid()}")
+    with opened or nullcontext(spark) as running, plainly_read(source):
+        assert running is not None
+        require_shared(running)
+        try:
+            begin(f"sorting {source} on Spark")
+            frame = read_messages(running, source, columns)
+            require_columns(frame, columns)
+            kept = without_repeats(frame, columns) if drop_duplicates else frame
+            ordered = causal_sort(
+                kept, group=columns.group, origin=columns.origin, number=columns.number,
+                stamp=columns.stamp, position=position, rows_each=rows_each, check=False,
+            )  # fmt: skip
+            written = _write(ordered, scratch, write, columns)
+            rows = written.frame.count()
+            checked = None
+            if check:
+                begin("checking what was written")
+                checked = check_order(written, columns)
+            scratch.rename(output)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        dropped = frame.count() - rows if drop_duplicates else 0
+        return Sorted(rows, len(written.files), dropped, checked)
+
+
+def _write(ordered: DataFrame, directory: Path, format: Format, columns: Columns) -> WrittenFiles:
+    files = write_parts(ordered, directory, format)
+    reader = ordered.sparkSession.read.schema(ordered.select(*columns.names).schema)
+    paths = [str(file.absolute()) for file in files]
+    frame = reader.parquet(*paths) if format == "parquet" else reader.json(paths)
+    return WrittenFiles(frame, tuple(files))

@@ -1,0 +1,160 @@
+"""What a checkpoint holds, and what a query that cannot go on from it says."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from ordercast.errors import CheckpointError, OrdercastError, SetupError
+from ordercast.pipeline.streaming.bucket import Bucket, lacking, oldest_of
+from ordercast.pipeline.streaming.form import Form
+from ordercast.pipeline.streaming.processor import COUNTS, HELD
+from ordercast.pipeline.streaming.progress import Oldest, Progress
+from ordercast.pipeline.streaming.state import read_counts, read_form, read_held
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["await_query", "held", "in_one_sentence", "in_sentences", "resumed"]
+
+_ADDED = "arrived timestamp, waited_s double, waits_for string"
+
+
+def held(spark: SparkSession, checkpoint: str | Path, *, operator: int = 0) -> DataFrame:
+    """The messages that wait in a checkpoint, as of its last batch.
+
+    out: the columns of the stream; `arrived`, `waited_s` until now, and `waits_for`, the numbers
+    that are lacking, such as `b:4..7`. `operator` is for queries with other stateful operators.
+    """
+    both, form = _state(spark, str(checkpoint), operator)
+    schema = ", ".join((form.schema.removeprefix("struct<").removesuffix(">"), _ADDED))
+    return both.mapInArrow(_waiting(form), schema)
+
+
+def resumed(spark: SparkSession, checkpoint: str | Path) -> Progress:
+    """What a query finds that goes on from a checkpoint, or begins with one."""
+    committed = Path(checkpoint, "commits")
+    if not committed.is_dir() or not any(file.name.isdecimal() for file in committed.iterdir()):
+        return Progress()
+    both, form = _state(spark, str(checkpoint), 0)
+    rows = both.mapInArrow(_summed(form), "bucket int, held long, oldest_ms long, oldest string")
+    return Progress(buckets={row[0]: Oldest(*row[1:]) for row in rows.collect()})
+
+
+def _state(spark: SparkSession, path: str, operator: int) -> tuple[DataFrame, Form]:
+    """A row for each bucket: its number, COUNTS and HELD."""
+
+    def state(name: str) -> DataFrame:
+        reader = spark.read.format("statestore").option("operatorId", operator)
+        found = reader.option("stateVarName", name).load(path)
+        return found.selectExpr("key.bucket as bucket", f"value.value as {name}")
+
+    try:
+        both = state(COUNTS).join(state(HELD), "bucket")
+        first = both.head()
+    except PySparkException as error:
+        raise CheckpointError(
+            f"{path} has no state of an order: is it the checkpoint of such a query, and has a "
+            f"batch of it ended? ({_first_line(error)})"
+        ) from None
+    if first is None:
+        raise CheckpointError(f"{path} has no state yet: no message has come")
+    return both, read_form(bytes(first[1]))
+
+
+def _summed(form: Form) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """in: as `_state` has it; out: the bucket, and `progress.Oldest`"""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [oldest_of(_bucket(row, form)) for row in batch.to_pylist()]
+            columns = [batch.column("bucket").to_pylist(), *zip(*found, strict=True)]
+            kinds = (pa.int32(), pa.int64(), pa.int64(), pa.string())
+            arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, ["bucket", *Oldest._fields])
+
+    return rows
+
+
+def _bucket(row: dict[str, Any], form: Form) -> Bucket:
+    return Bucket(form, read_counts(row[COUNTS], form), read_held(row[HELD], form))
+
+
+def _waiting(form: Form) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """in: as `_state` has it; out: the rows that are held, and `_ADDED`"""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        now_ms = time.time() * 1000
+        for batch in batches:
+            for row in batch.to_pylist():
+                bucket = _bucket(row, form)
+                found = bucket.held
+                arrived = [datetime.fromtimestamp(ms / 1000, UTC) for ms in found.arrived_ms]
+                table = (
+                    found.rows.append_column(
+                        "arrived", pa.array(arrived, pa.timestamp("us", "UTC"))
+                    )
+                    .append_column("waited_s", pa.array((now_ms - found.arrived_ms) / 1000))
+                    .append_column("waits_for", pa.array(lacking(bucket), pa.string()))
+                )
+                yield from table.to_batches()
+
+    return rows
+
+
+@contextmanager
+def in_sentences() -> Iterator[None]:
+    """Within it, what Spark throws is an `OrdercastError`: of a query, its own words or Spark's."""
+    quiet = logging.getLogger("DataFrameQueryContextLogger")
+    before, quiet.disabled = quiet.disabled, True
+    try:
+        yield
+    except PySparkException as error:
+        raise in_one_sentence(error) from None
+    finally:
+        quiet.disabled = before
+
+
+def await_query(query: StreamingQuery, timeout_s: float | None = None) -> bool:
+    """`query.awaitTermination`, whose errors are sentences. Returns whether it has ended."""
+    with in_sentences():
+        if timeout_s is None:
+            query.awaitTermination()
+            return True
+        return bool(query.awaitTermination(timeout_s))  # type: ignore[arg-type]
+
+
+_OURS = re.compile(r"ordercast\.errors\.(\w+): ([^\n]+)")
+_THEIRS = re.compile(r"\[((?:STATE|STREAMING_STATE|STDS)[A-Z_.]*)\] ([^\n]+)")
+_PYTHON = re.compile(r"^(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+
+
+def in_one_sentence(error: Exception) -> OrdercastError:
+    """What a failed query means: our own words, if a task of ours said them; else Spark's."""
+    words = str(error)
+    if ours := _OURS.search(words):
+        return CheckpointError(ours[2]) if ours[1] == "CheckpointError" else SetupError(ours[2])
+    if theirs := _THEIRS.search(words):
+        sentence = theirs[2].split(" SQLSTATE")[0].rstrip(". ")
+        return CheckpointError(
+            f"Spark does not go on from this checkpoint: {sentence}: go on as the query was "
+            "begun, or begin with a new checkpoint"
+        )
+    last = _PYTHON.findall(words)
+    return SetupError(f"the query has failed: {last[-1] if last else _first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    first = lines[0] if lines else type(error).__name__
+    return first.split(" SQLSTATE")[0].rpartition("terminated with exception: ")[2]

@@ -1,0 +1,83 @@
+"""Many rows as one: what Spark's protocol for state in Python would move one by one.
+
+Before the operator, rows are packed into chunks, a few for each bucket; after it they are unpacked.
+A chunk is an Arrow stream. The order of arrival is (partition of the input, chunk, row): it is the
+same when Spark runs a batch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ordercast.pipeline.streaming.state import read_table, table_bytes
+
+__all__ = ["BUCKET", "CHUNKS", "cut", "pack", "unpack"]
+
+BUCKET = "ordercast bucket"
+CHUNKS = "bucket int, partition int, sequence long, chunk binary"
+CHUNK_BYTES = 4 << 20
+_GATHERED_BYTES = 32 << 20
+_SCHEMA = pa.schema(
+    {"bucket": pa.int32(), "partition": pa.int32(), "sequence": pa.int64(), "chunk": pa.binary()}
+)
+
+
+def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """in: the columns of the stream, and BUCKET; out: CHUNKS"""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    partition, sequence = context.partitionId(), 0
+    if partition == 0:
+        # Bucket 0 sees every batch: what was made for another form is refused by the first.
+        yield pa.RecordBatch.from_pylist([{"bucket": 0, "partition": 0, "sequence": -1}], _SCHEMA)
+    for rows in _gathered(batches):
+        for bucket, some in _by_bucket(rows):
+            for chunk in cut(some):
+                row = {"bucket": bucket, "partition": partition, "sequence": sequence}
+                yield pa.RecordBatch.from_pylist([{**row, "chunk": chunk}], _SCHEMA)
+                sequence += 1
+
+
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """in: a column `chunk`; out: the rows in it"""
+    for batch in batches:
+        for chunk in batch.column("chunk"):
+            if chunk.is_valid:
+                yield from read_table(chunk.as_buffer()).to_batches()
+
+
+def cut(rows: pa.Table) -> Iterator[bytes]:
+    """In pieces of moderate size: a batch of Spark's is a few of them, and must fit in memory."""
+    pieces = max(1, -(-rows.nbytes // CHUNK_BYTES))
+    step = max(1, -(-len(rows) // pieces))
+    for start in range(0, len(rows), step):
+        yield table_bytes(rows.slice(start, step))
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Spark hands over ten thousand rows at a time; chunks are better for being larger."""
+    some: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        some.append(batch)
+        size += batch.nbytes
+        if size >= _GATHERED_BYTES:
+            yield pa.Table.from_batches(some).combine_chunks()
+            some, size = [], 0
+    if some:
+        yield pa.Table.from_batches(some).combine_chunks()
+
+
+def _by_bucket(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    buckets = np.asarray(rows.column(BUCKET).combine_chunks()).astype(np.int16)
+    order = np.argsort(buckets, kind="stable")
+    rows = rows.drop_columns([BUCKET]).take(order)
+    present, starts = np.unique(buckets[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(rows)]
+    for bucket, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield bucket, rows.slice(start, end - start)

@@ -1,0 +1,140 @@
+"""The operator as a plan: pack, order, unpack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from ordercast.errors import UsageError
+from ordercast.pipeline.streaming.chunks import BUCKET, CHUNKS, pack, unpack
+from ordercast.pipeline.streaming.form import ADDED, Form, form_of
+from ordercast.pipeline.streaming.processor import OUTPUT, CausalProcessor
+from ordercast.pipeline.streaming.progress import METRICS, observations
+from ordercast.pipeline.streaming.settings import require_protobuf, require_rocksdb
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["causal_order", "fifo_order", "milliseconds", "sequence_order"]
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def causal_order(
+    df: DataFrame,
+    *,
+    group: str | Sequence[str],
+    origin: str = "origin",
+    number: str = "number",
+    stamp: str | None = None,
+    dependencies: str | None = None,
+    wait: str | None = None,
+    policy: str = "keep",
+    buckets: int = 16,
+    start: int = 1,
+    origins: Sequence[int | str] | None = None,
+) -> DataFrame:
+    """The messages of a stream, each once, in causal order within its group.
+
+    in: any columns, among them those named here; out: the same, and `form.ADDED`: the position in
+    the group, the outcome, and why, if it is not `released`.
+
+    `stamp` (by default the column of that name) tells how many messages of each origin came before:
+    an array, whose places are origins, or a map. `dependencies` tells them by their ids instead. A
+    message is also after the one before it of its own origin. What waits longer than `wait`, such
+    as 30s, is released or set aside by `policy`. `start` is the first number of each origin.
+    """
+    if stamp is None and dependencies is None:
+        stamp = "stamp"
+    return _ordered(
+        df, group=group, origin=origin, number=number, stamp=stamp, dependencies=dependencies,
+        wait=wait, policy=policy, buckets=buckets, start=start, origins=origins,
+    )  # fmt: skip
+
+
+def fifo_order(
+    df: DataFrame,
+    *,
+    group: str | Sequence[str],
+    origin: str = "origin",
+    number: str = "number",
+    wait: str | None = None,
+    policy: str = "keep",
+    buckets: int = 16,
+    start: int = 1,
+    origins: Sequence[int | str] | None = None,
+) -> DataFrame:
+    """The messages of each origin in the order of their numbers: `causal_order` without stamps."""
+    return _ordered(
+        df, group=group, origin=origin, number=number, stamp=None, dependencies=None,
+        wait=wait, policy=policy, buckets=buckets, start=start, origins=origins,
+    )  # fmt: skip
+
+
+def sequence_order(
+    df: DataFrame,
+    *,
+    group: str | Sequence[str],
+    sequence: str = "sequence",
+    wait: str | None = None,
+    policy: str = "keep",
+    buckets: int = 16,
+    start: int = 1,
+) -> DataFrame:
+    """The messages of each group in the order of one sequence: total order."""
+    return _ordered(
+        df, group=group, origin=None, number=sequence, stamp=None, dependencies=None,
+        wait=wait, policy=policy, buckets=buckets, start=start, origins=None,
+    )  # fmt: skip
+
+
+def milliseconds(wait: str) -> int:
+    """Of a duration such as 500ms, 30s, 5m, 2h or 1d."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", wait.strip())
+    if match is None:
+        raise UsageError(f"{wait!r} is not a duration such as 500ms, 30s, 5m, 2h or 1d")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def _ordered(
+    df: DataFrame, *, group: str | Sequence[str], wait: str | None, origins: Any, **columns: Any
+) -> DataFrame:
+    form = form_of(
+        df.schema,
+        group=group if isinstance(group, str) else tuple(group),
+        origins=None if origins is None else tuple(origins),
+        wait_ms=None if wait is None else milliseconds(wait),
+        **columns,
+    )
+    if not df.isStreaming:
+        raise UsageError(
+            "this DataFrame is no stream: read it with spark.readStream, with the trigger "
+            "availableNow if it is to end"
+        )
+    require_protobuf()
+    require_rocksdb(df.sparkSession)
+    return _plan(df, form)
+
+
+def _plan(df: DataFrame, form: Form) -> DataFrame:
+    # Spark's hash is the same in every process and every version.
+    bucket = F.pmod(F.xxhash64(*form.group), F.lit(form.buckets)).cast("int")
+    chunks = df.withColumn(BUCKET, bucket).mapInArrow(pack, CHUNKS)
+    ordered = (
+        chunks.withColumn("now_ms", F.unix_millis(F.current_timestamp()))
+        .groupBy("bucket")
+        .transformWithState(
+            statefulProcessor=CausalProcessor(form),
+            outputStructType=OUTPUT,
+            outputMode="Append",
+            timeMode="ProcessingTime" if form.expires else "None",
+        )
+    )
+    observed = ordered.observe(METRICS, *observations(form.buckets))
+    added = zip(ADDED, (LongType(), StringType(), StringType()), strict=True)
+    schema = StructType([*df.schema, *(StructField(name, kind) for name, kind in added)])
+    return observed.select("chunk").mapInArrow(unpack, schema)

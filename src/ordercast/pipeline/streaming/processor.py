@@ -1,0 +1,138 @@
+"""The shell around a bucket inside Spark: state in, chunks in order out, a timer for what waits.
+
+Every call on a state variable crosses a socket. So there are two, each one binary, read and written
+once for each bucket of a batch; what waits is written only if it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from ordercast.pipeline.streaming.bucket import Bucket, Step, Tally, new_bucket, take_in, time_out
+from ordercast.pipeline.streaming.chunks import cut
+from ordercast.pipeline.streaming.form import Form
+from ordercast.pipeline.streaming.state import (
+    read_counts,
+    read_held,
+    read_table,
+    require_form,
+    write_counts,
+    write_form,
+    write_held,
+)
+
+__all__ = ["COUNTS", "HELD", "OUTPUT", "CausalProcessor"]
+
+COUNTS, HELD = "counts", "held"
+"""The names of the state variables."""
+_VALUE = StructType([StructField("value", BinaryType())])
+OUTPUT = StructType(
+    [
+        StructField("bucket", IntegerType()),
+        StructField("step", IntegerType()),
+        StructField("chunk", BinaryType()),
+    ]
+    + [
+        StructField(name, StringType() if name == "oldest" else LongType())
+        for name in Tally._fields
+    ]
+)
+"""A row for each chunk. What a step came to is in the first of them, which may have no chunk. Step
+0 is for what came, step 1 for what has waited long enough."""
+
+
+class CausalProcessor(StatefulProcessor):
+    def __init__(self, form: Form) -> None:
+        self._form = form
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._counts = handle.getValueState(COUNTS, _VALUE)
+        self._held = handle.getValueState(HELD, _VALUE)
+
+    def handleInputRows(  # noqa: N802 - Spark's names
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        known = [(row.partition, row.sequence, row.now_ms, row.chunk) for row in rows]
+        chunks = sorted(row for row in known if row[3] is not None)
+        before = self._load()
+        if not chunks:
+            if before is None:
+                self._counts.update((write_form(self._form),))
+            return
+        new = pa.concat_tables([read_table(chunk) for _, _, _, chunk in chunks]).combine_chunks()
+        step = take_in(before or new_bucket(self._form, new.schema), new, chunks[0][2])
+        self._store(before, step.after)
+        yield from _rows(key, 0, step)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[Row]:
+        before = self._load()
+        if before is not None and self._form.expires:
+            rung = replace(before, ledger=replace(before.ledger, timer_ms=-1))
+            step = time_out(rung, timerValues.getCurrentProcessingTimeInMs())
+            self._store(before, step.after)
+            yield from _rows(key, 1, step)
+
+    def close(self) -> None:
+        pass
+
+    def _load(self) -> Bucket | None:
+        counts, held = self._counts.get(), self._held.get()
+        if counts is not None:
+            require_form(bytes(counts[0]), self._form)
+        if counts is None or held is None:
+            return None
+        return Bucket(
+            self._form,
+            read_counts(bytes(counts[0]), self._form),
+            read_held(bytes(held[0]), self._form),
+        )
+
+    def _store(self, before: Bucket | None, after: Bucket) -> None:
+        if before is None or after.held is not before.held:
+            self._held.update((write_held(after.held, self._form),))
+        ledger = after.ledger
+        if self._form.expires and len(after.held.rows):
+            assert self._form.wait_ms is not None
+            due_ms = int(after.held.arrived_ms.min()) + self._form.wait_ms
+            if ledger.timer_ms == -1 or due_ms < ledger.timer_ms:
+                self._handle.registerTimer(due_ms)
+                ledger = replace(ledger, timer_ms=due_ms)
+        self._counts.update((write_counts(ledger, self._form),))
+
+
+def _rows(key: Any, which: int, step: Step) -> Iterator[Row]:
+    (bucket,) = key
+    tally: dict[str, Any] = step.tally._asdict()
+    nothing: dict[str, Any] = dict.fromkeys(tally)
+    chunks: list[bytes | None] = [chunk for table in step.out for chunk in cut(table)]
+    for chunk in chunks or [None]:
+        yield Row(bucket=bucket, step=which, chunk=chunk, **tally)
+        tally = nothing

@@ -1,0 +1,44 @@
+"""What a session must have for a stream whose state is kept by Python."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ordercast.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SESSION_SETTINGS", "SETTINGS", "require_protobuf", "require_rocksdb"]
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+SETTINGS = {
+    PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""State in RocksDB, of which a batch writes only what has changed."""
+SESSION_SETTINGS = {
+    **SETTINGS,
+    "spark.python.authenticate.socketTimeout": "120s",  # workers start slowly on a busy machine
+}
+"""What a session should have besides that is started for a stream."""
+
+
+def require_protobuf() -> None:
+    """Spark's Python workers speak to the state store in protocol buffers."""
+    try:
+        import_module("google.protobuf.descriptor")
+    except ImportError:
+        raise SetupError(
+            "Spark keeps state for Python only with protobuf, which is not installed here: "
+            "pip install 'ordercast[spark]'"
+        ) from None
+
+
+def require_rocksdb(spark: SparkSession) -> None:
+    if not str(spark.conf.get(PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
+        raise SetupError(
+            "this Spark session keeps state in memory, and the order of a stream is kept in "
+            f'RocksDB: spark.conf.set("{PROVIDER}", "{SETTINGS[PROVIDER]}")'
+        )

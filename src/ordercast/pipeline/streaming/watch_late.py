@@ -1,0 +1,49 @@
+"""Rows about messages that were forgotten: second deliveries, mostly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.pipeline.kernels.index import DELIVER
+from ordercast.pipeline.kernels.kernel import Bools
+from ordercast.pipeline.streaming.watch_log import Log
+from ordercast.pipeline.streaming.watch_memory import Memory
+from ordercast.pipeline.streaming.watch_verdicts import TOTAL
+from ordercast.trace.verdicts import Witness
+
+__all__ = ["set_aside"]
+
+
+def set_aside(log: Log, memory: Memory) -> Bools:
+    """Which rows are about messages that are gone; what they violate is noted."""
+    ranges = memory.ledger.gone(log)
+    manifest = memory.described()
+    names = manifest.processes if manifest else ()
+    for row in np.flatnonzero((ranges >= 0) & (log.kind == DELIVER)).tolist():
+        process, origin, number = (
+            int(column[row]) for column in (log.process, log.origin, log.number)
+        )
+        known = memory.ledger.ranges[origin][ranges[row]]
+        pair = (process, origin, number)
+        if not known.finished or pair in memory.ledger.odd:
+            continue  # nobody remembers, or it was told
+        memory.ledger.odd.add(pair)
+        message = f"{origin}:{number}"
+        who = names[process] if process < len(names) else f"p{process}"
+        if known.to is None or process in known.to:
+            again = f"{who} delivered {message} twice (again at position {log.position[row]})"
+            _note(memory, "no_duplication", Witness(process, (message,), again))
+            continue
+        forged = f"{who} delivered {message}, which is not addressed to it"
+        _note(memory, "no_creation", Witness(process, (message,), forged))
+        for name in ("no_duplication", "no_creation"):
+            memory.carried.checked[name] = memory.carried.checked.get(name, 0) + 1
+        for name in (*TOTAL, "synchronous"):  # it has a place in this process's order, too
+            memory.windowed.setdefault(name, memory.events)
+    return ranges >= 0
+
+
+def _note(memory: Memory, name: str, witness: Witness) -> None:
+    carried = memory.carried
+    carried.violations[name] = carried.violations.get(name, 0) + 1
+    carried.note(name, witness)

@@ -1,0 +1,107 @@
+"""Messages that a watch has judged and forgotten: ranges of numbers, so that what comes late is
+recognised, however long ago it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from ordercast.pipeline.kernels.index import DELIVER, SEND
+from ordercast.pipeline.kernels.kernel import Bools, Ints
+from ordercast.pipeline.streaming.watch_log import Log
+
+__all__ = ["Ledger", "Range"]
+
+Pair = tuple[int, int, int]
+"""Process, origin, number."""
+
+
+class Range(Struct, frozen=True, array_like=True):
+    """Messages `first` to `last` of one origin."""
+
+    first: int
+    last: int
+    to: tuple[int, ...] | None
+    """Whom they were for; None: everyone."""
+    finished: bool
+    """Were they delivered by everyone they were for?"""
+
+
+class Ledger(Struct):
+    ranges: dict[int, list[Range]] = {}
+    """By origin, and then by number."""
+    odd: set[Pair] = set()
+    """Deliveries of these messages that have been complained of: each is counted once."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges.values())) + len(self.odd)
+
+    def gone(self, log: Log) -> Ints:
+        """For each row, which of its origin's ranges its message is in; -1 for none."""
+        found = np.full(len(log), -1)
+        for origin, ranges in self.ranges.items():
+            rows = np.flatnonzero((log.origin == origin) & (log.message >= 0))
+            starts, ends = (
+                np.array([getattr(r, end) for r in ranges]) for end in ("first", "last")
+            )
+            at = np.searchsorted(starts, log.number[rows], side="right") - 1
+            inside = (at >= 0) & (log.number[rows] <= ends[at])
+            found[rows[inside]] = at[inside]
+        return found
+
+    def add(self, log: Log, dropped: Bools, finished: Bools) -> None:
+        """in: for each message of the log, is it forgotten, and was it delivered by everyone it
+        was for"""
+        self._add_odd(log, dropped)
+        rows = np.flatnonzero(log.message >= 0)
+        _, at = np.unique(log.message[rows], return_index=True)
+        of_message = rows[at]
+        sends = np.flatnonzero(log.kind == SEND)
+        of_message[log.message[sends]] = sends
+        lists = log.table["destinations"].take(pa.array(of_message[dropped])).to_pylist()
+        which = np.flatnonzero(dropped).tolist()
+        for message, to in zip(which, lists, strict=True):
+            row = of_message[message]
+            number, done = int(log.number[row]), bool(finished[message])
+            whom = None if to is None else tuple(to)
+            mine = self.ranges.setdefault(int(log.origin[row]), [])
+            mine.append(Range(number, number, whom, done))
+        for origin, ranges in self.ranges.items():
+            self.ranges[origin] = list(_merged(sorted(ranges, key=lambda one: one.first)))
+
+    def _add_odd(self, log: Log, dropped: Bools) -> None:
+        """A third delivery must not be counted when it comes."""
+        repeated = np.flatnonzero((log.kind == DELIVER) & ~log.first)
+        for row in repeated[dropped[log.message[repeated]]].tolist():
+            self.odd.add((int(log.process[row]), int(log.origin[row]), int(log.number[row])))
+
+    def met(self) -> Iterator[tuple[int, tuple[int, ...] | None, int]]:
+        """Origin, whom they were for, how many: of the messages that left nothing undone."""
+        for origin, ranges in self.ranges.items():
+            for one in ranges:
+                if one.finished:
+                    yield origin, one.to, one.last - one.first + 1
+
+    def coarsen(self) -> None:
+        """Forget whom messages were for, so that fewer ranges are left."""
+        self.odd.clear()
+        for origin, ranges in self.ranges.items():
+            self.ranges[origin] = list(
+                _merged([Range(one.first, one.last, None, finished=False) for one in ranges])
+            )
+
+
+def _merged(ranges: list[Range]) -> Iterator[Range]:
+    """in: by number"""
+    current = ranges[0]
+    for one in ranges[1:]:
+        alike = (one.to, one.finished) == (current.to, current.finished)
+        if alike and one.first == current.last + 1:
+            current = Range(current.first, one.last, one.to, one.finished)
+        else:
+            yield current
+            current = one
+    yield current

@@ -1,0 +1,152 @@
+"""`ordercast sort`: files in, files in causal order out, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast.cli import main
+
+if TYPE_CHECKING:
+    pass
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+STORY: list[dict[str, Any]] = [
+    {"origin": "c", "number": 1, "stamp": {"a": 1, "b": 1}, "text": "thanks"},
+    {"origin": "b", "number": 1, "stamp": {"a": 1, "b": 1}, "text": "answer"},
+    {"origin": "a", "number": 1, "stamp": {"a": 1}, "text": "question"},
+]
+TOLD = ["question", "answer", "thanks"]
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def texts(directory: Path) -> list[str]:
+    """What the files say, read one after the other by name."""
+    return [
+        json.loads(line)["text"]
+        for file in sorted(directory.iterdir())
+        for line in file.read_text().splitlines()
+    ]
+
+
+def test_maps_in_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = lines(tmp_path / "m.jsonl", STORY)
+    out = tmp_path / "sorted"
+    arguments = ["sort", str(source), "-o", str(out), "--jsonl", "--rows-per-file", "1"]
+    assert main(arguments) == 0
+    assert texts(out) == TOLD
+    assert [file.name for file in sorted(out.iterdir())] == [
+        f"part-0000{i}.jsonl" for i in range(3)
+    ]
+    shown = capsys.readouterr()
+    assert "3 messages in 3 files" in shown.out
+    assert "Causal order: holds." in shown.out
+    assert "checking what was written" in shown.err
+
+
+def test_lists_in_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "m.csv"
+    rows = ['2,1,"[1, 1, 0]",thanks', '1,1,"[1, 1, 0]",answer', '0,1,"[1, 0, 0]",question']
+    source.write_text("\n".join(["who,seq,clock,text", *rows]))
+    chosen = ["--origin", "who", "--number", "seq", "--stamp", "clock", "--position", "place"]
+    assert main(["sort", str(source), "-o", str(tmp_path / "out"), "--json", *chosen]) == 0
+    table = pq.read_table(tmp_path / "out")
+    assert table["text"].to_pylist() == TOLD
+    assert table["place"].to_pylist() == [0, 1, 2]
+    assert table["clock"].to_pylist()[1] == [1, 1, 0]
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["messages"], summary["verdict"], summary["late"]) == (3, "holds", 0)
+
+
+def test_the_same_messages_give_the_same_bytes(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    rows = [
+        {"origin": i % 3, "number": i // 3 + 1, "stamp": [(i + 2 - o) // 3 for o in range(3)]}
+        for i in range(60)
+    ]
+    found = []
+    for files in (1, 4):
+        rng.shuffle(rows)
+        source = tmp_path / f"in{files}"
+        source.mkdir()
+        for file in range(files):
+            table = pa.Table.from_pylist(rows[file::files])
+            pq.write_table(table, source / f"{rng.random()}.parquet")
+        out = tmp_path / f"out{files}"
+        assert main(["sort", str(source), "-o", str(out), "--rows-per-file", "25"]) == 0
+        found.append({file.name: file.read_bytes() for file in out.iterdir()})
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+def test_a_wrong_stamp_is_told_and_decides_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgetful = {"origin": "d", "number": 1, "stamp": {"c": 1}, "text": "late"}
+    source = lines(tmp_path / "m.jsonl", [*STORY, forgetful])
+    assert main(["sort", str(source), "-o", str(tmp_path / "out"), "--jsonl"]) == 1
+    told = capsys.readouterr().out
+    assert "violated. c:1 comes after d:1, whose stamp knows it already" in told
+    assert (tmp_path / "out").is_dir()
+    chosen = ["--jsonl", "--no-check"]
+    assert main(["sort", str(source), "-o", str(tmp_path / "unchecked"), *chosen]) == 0
+    assert "Not checked." in capsys.readouterr().out
+
+
+def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = STORY[1] | {"text": "again", "stamp": dict(reversed(STORY[1]["stamp"].items()))}
+    source = lines(tmp_path / "m.jsonl", [*STORY, again])
+    out = tmp_path / "out"
+    assert main(["sort", str(source), "-o", str(out), "--jsonl"]) == 2
+    assert "message b:1 is there more than once" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["sort", str(source), "-o", str(out), "--jsonl", "--drop-duplicates"]) == 0
+    assert "Dropped as duplicates: 1" in capsys.readouterr().out
+    assert texts(out) == TOLD
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a.jsonl": '{"origin": 1, "number": 1}\n'}, "there is no column 'stamp'"),
+        ({"a.jsonl": '{"origin": 0, "number": 1, "stamp": [1]}\n{"ori\n'}, "cannot be read"),
+        ({"a.csv": "origin,number,stamp\n0,1,1 0\n"}, "neither a list nor an object in JSON"),
+        ({"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2,"[2"\n'}, "cannot be read"),
+        ({"a.csv": "origin,number,stamp\n0,0,[0]\n"}, "numbers count from 1, and its own is 0"),
+        ({"a.parquet": "no"}, "a.parquet: not a readable Parquet file"),
+        ({"a.txt": "x"}, "messages are in files that end in"),
+        ({"a.csv": "x", "b.jsonl": "x"}, "b.jsonl is another kind of file than"),
+        ({}, "there is no file in it"),
+    ],
+)
+def test_unusable_input_is_one_sentence(
+    files: dict[str, str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, text in files.items():
+        (source / name).write_text(text)
+    assert main(["sort", str(source), "-o", str(tmp_path / "out")]) == 2
+    [*_, told] = capsys.readouterr().err.splitlines()
+    assert told.startswith("ordercast sort: ")
+    assert words in told
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_the_output_must_be_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = lines(tmp_path / "m.jsonl", STORY)
+    assert main(["sort", str(source), "-o", str(tmp_path)]) == 2
+    assert "there is something here already" in capsys.readouterr().err
+    assert main(["sort", str(tmp_path / "no"), "-o", str(tmp_path / "out")]) == 2
+    assert "there is no such file or directory" in capsys.readouterr().err

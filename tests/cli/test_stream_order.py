@@ -1,0 +1,132 @@
+"""`ordercast stream order` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main, parser
+
+SCHEMA = "room string, origin string, number long, after array<string>, text string"
+
+
+def write(directory: Path, name: str, *rows: tuple[str, str, int, list[str], str]) -> None:
+    directory.mkdir(exist_ok=True)
+    names = ("room", "origin", "number", "after", "text")
+    lines = [json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows]
+    (directory / name).write_text("".join(lines))
+
+
+def command(directory: Path, *more: str) -> list[str]:
+    return [
+        *("stream", "order", str(directory / "in"), "--group", "room", "--dependencies", "after"),
+        *("--output", str(directory / "out"), "--checkpoint", str(directory / "state")),
+        *("--buckets", "2", "--write", "json", *more),
+    ]
+
+
+def stream(directory: Path, *more: str, wait_s: float = 240) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: the settings of the tests' session are not those of the verb."""
+    arguments = [*command(directory, *more), "--master", "local[2]"]
+    return subprocess.run(
+        [sys.executable, "-m", "ordercast", *arguments],
+        capture_output=True, text=True, timeout=wait_s,
+    )  # fmt: skip
+
+
+def rows(directory: Path) -> list[tuple[str, int]]:
+    """As a reader would that knows nothing of Spark."""
+    files = sorted(directory.glob("batch=*/*.json"))
+    found = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [(row["text"], row.get("position")) for row in found]
+
+
+def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    question = ("r", "a", 1, [], "why?")
+    answer = ("r", "b", 1, ["a:1"], "because")
+    write(tmp_path / "in", "1.json", answer, answer, ("r", "c", 0, [], "odd"))
+    done = stream(tmp_path, "--once")
+    assert done.returncode == 0, done.stderr
+    summary = done.stdout.splitlines()[0]
+    assert summary.startswith("3 in, 0 released, 1 held, 1 malformed, 1 duplicates, oldest for ")
+    assert summary.endswith(" s: b:1 of r waits for a:1")
+    assert "columns, as in the files that are there: after:array<string>,number:" in done.stderr
+    assert rows(tmp_path / "out" / "aside") == [("odd", None)]
+
+    write(tmp_path / "in", "2.json", question, answer)
+    done = stream(tmp_path, "--once", "--json")
+    assert json.loads(done.stdout) == {
+        "rows": 2, "released": 2, "gaps": 0, "late": 0, "expired": 0, "malformed": 0,
+        "duplicates": 1, "held": 0, "oldest": None,
+    }  # fmt: skip
+    assert rows(tmp_path / "out" / "ordered") == [("why?", 0), ("because", 1)]
+    lines = (tmp_path / "out" / "progress.jsonl").read_text().splitlines()
+    table = [json.loads(line) for line in lines]
+    assert [(row["batch"], row["rows"], row["held"]) for row in table] == [(0, 3, 1), (1, 2, 0)]
+
+    write(tmp_path / "in", "3.json", ("s", "a", 1, [], "new"))
+    done = stream(tmp_path, "--once", "--start", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == (
+        "ordercast stream: this checkpoint was made with start = 1, and now start is 0: go on with "
+        "what it was made with, or begin with a new checkpoint"
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_is_stopped_politely(how: signal.Signals, tmp_path: Path) -> None:
+    write(tmp_path / "in", "1.json", ("r", "a", 2, [], "two"))
+    arguments = command(tmp_path, "--schema", SCHEMA, "--wait", "1s", "--policy", "release")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ordercast", *arguments, "--master", "local[2]"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 200
+        while not rows(tmp_path / "out" / "ordered") and process.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        os.killpg(process.pid, how)  # as a terminal does, or a supervisor
+        out, errors = process.communicate(timeout=100)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    if how == signal.SIGINT:  # Spark itself ends at a SIGTERM, maybe before it has told
+        assert out.startswith("1 in, 1 released, 0 held, 1 gaps")
+    assert errors.splitlines()[-1] == "stopped: the same command goes on from here"
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--once", "--trigger", "2s"], "--once takes what is there now: --trigger is for what"),
+        (["--option", "x"], "--option 'x' is not of the form KEY=VALUE"),
+        (["--conf", "x"], "--conf 'x' is not of the form KEY=VALUE"),
+        (["--trigger", "soon"], "'soon' is not a duration such as 500ms, 30s, 5m, 2h or 1d"),
+        (["--wait", "5s"], "a time to wait needs a policy for what has waited that long"),
+        (["--policy", "aside"], "the policy 'aside' needs a time to wait, such as 30s"),
+    ],
+)
+def test_mistakes_are_told_before_spark_starts(
+    more: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(tmp_path, *more)) == 2
+    done = capsys.readouterr()
+    assert (done.out, done.err.count("\n")) == ("", 1)
+    assert sentence in done.err
+
+
+def test_there_is_one_order_at_a_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parser().parse_args(command(tmp_path, "--fifo"))
+    assert "argument --fifo: not allowed with argument --dependencies" in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""`ordercast stream watch`: what it prints, how it ends, and that a kill changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.cli import main
+from ordercast.pipeline import judge
+from ordercast.trace.directory import TraceWriter
+from ordercast.trace.event import Event
+from ordercast.trace.jsonl import encode_event
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.verdicts import Verdict
+
+from ..conformance.random_traces import random_trace
+
+WATCH = [sys.executable, "-m", "ordercast", "stream", "watch"]
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    scratch.mkdir(exist_ok=True)
+    return {**os.environ, "TMPDIR": str(scratch)}
+
+
+def lines(output: str) -> Iterator[dict[str, Any]]:
+    for line in output.splitlines():
+        yield json.loads(line)
+
+
+@pytest.mark.timeout(900)
+def test_once_says_what_verify_says(tmp_path: Path) -> None:
+    traces = [random_trace(seed, f"run {seed}") for seed in range(12)]
+    with TraceWriter(tmp_path / "trace") as writer:
+        for trace in traces:
+            writer.add_manifest(trace.manifest)
+            writer.write_all(trace.events)
+    options = [str(tmp_path / "trace"), "--once", "--json", "--checkpoint", str(tmp_path / "state")]
+    scratch = tmp_path / "scratch"
+    first, again = (
+        subprocess.run([*WATCH, *options], capture_output=True, text=True, env=environment(scratch))
+        for _ in range(2)
+    )
+    expected = judge(tmp_path / "trace")
+    for done in (first, again):
+        assert done.returncode == expected.exit_code, done.stderr
+        end = list(lines(done.stdout))[-1]
+        assert end["kind"] == "end"
+        assert end["events"] == expected.events
+        told = {(v["run"], v["property"]): essence(v) for v in end["verdicts"]}
+        assert told == {(v.run, v.property): essence(asdict(v)) for v in expected.verdicts}
+    assert len(list(lines(again.stdout))) == 1, "there is nothing new to say"
+    assert list(scratch.iterdir()) == [], "something was left behind"
+
+
+def asdict(verdict: Verdict) -> dict[str, Any]:
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(verdict)
+    return found
+
+
+def essence(verdict: dict[str, Any]) -> tuple[object, ...]:
+    witness = verdict["witness"] if verdict["verdict"] == "violated" else None
+    sentence = witness and witness["sentence"]
+    return verdict["verdict"], verdict["checked"], verdict["violations"], sentence
+
+
+def swapped(messages: int) -> list[Event]:
+    """p0 sends to p1, which delivers every two messages in the wrong order."""
+    sent = [Event("live", 0, n - 1, "send", 0, n, (1,)) for n in range(1, messages + 1)]
+    numbers = [n + 1 if n % 2 else n - 1 for n in range(1, messages + 1)]
+    got = [Event("live", 1, at, "deliver", 0, n) for at, n in enumerate(numbers)]
+    return [event for pair in zip(sent, got, strict=True) for event in pair]
+
+
+@pytest.mark.timeout(900)
+def test_a_watch_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The file grows all the while; kill -9 at random moments; then everything is as in batch."""
+    trace, random = tmp_path / "trace", Random()
+    trace.mkdir()
+    events = swapped(400)
+    file = (trace / "events.jsonl").open("ab", buffering=0)
+    state = str(tmp_path / "state")
+    command = [*WATCH, str(trace), "--checkpoint", state, "--json", "--trigger", "100ms"]
+    violated_early = False
+    for part in range(3):
+        for event in events[part * 200 : part * 200 + 200]:
+            file.write(encode_event(event))
+        watching = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            news = json.loads(line)
+            if news["kind"] == "status":
+                break
+            violated_early |= news["verdict"]["verdict"] == "violated"
+        file.write(encode_event(events[600 + part]))  # while it is read
+        time.sleep(random.random())
+        watching.kill()
+        watching.wait()
+        watching.stdout.close()
+    for event in events[603:]:
+        file.write(encode_event(event))
+    file.close()
+    manifest = Manifest("live", ("p0", "p1"), quiesced=True, order="fifo")
+    (trace / "manifest.jsonl").write_bytes(manifest.to_json() + b"\n")
+    done = subprocess.run([*command, "--until-rest"], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    expected = judge(trace)
+    end = list(lines(done.stdout))[-1]
+    told = {v["property"]: essence(v) for v in end["verdicts"]}
+    assert told == {v.property: essence(asdict(v)) for v in expected.verdicts}
+    assert end["events"] == len(events)
+    assert violated_early, "fifo was violated in the first rows"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_it_says_the_verdicts_so_far(tmp_path: Path, number: int) -> None:
+    trace, scratch = tmp_path / "trace", tmp_path / "scratch"
+    trace.mkdir()
+    (trace / "events.jsonl").write_bytes(b"".join(map(encode_event, swapped(10))))
+    watching = subprocess.Popen(
+        [*WATCH, str(trace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(scratch),
+    )  # fmt: skip
+    assert watching.stdout is not None
+    first = watching.stdout.readline()
+    assert first == (
+        "live: fifo ✘ violated: p0 sent 0:1 and then 0:2, but p1 delivered 0:2 before 0:1\n"
+    )
+    watching.send_signal(number)
+    out, errors = watching.communicate()
+    assert watching.returncode == 1, errors
+    assert "Traceback" not in errors
+    assert "live: 20 events" in out
+    assert "What was promised: ✘ violated" in out
+    assert list(scratch.iterdir()) == [], "something was left behind"
+
+
+@pytest.mark.timeout(900)
+def test_a_bad_row_ends_it_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(encode_event(swapped(1)[0]) + b"{}\n")
+    done = subprocess.run([*WATCH, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ordercast stream: {tmp_path}/events.jsonl, line 2: not an event")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "nowhere: there is no such file or directory"),
+        ([".", "--order", "sideways"], "there is no order 'sideways'"),
+        ([".", "--only", "fifo,nice"], "there is no property 'nice'"),
+        ([".", "--trigger", "soon"], "'soon' is not a duration such as"),
+        ([".", "--keep", "0"], "--keep 0: choose 1 or more"),
+        ([".", "--once", "--until-rest"], "--once ends by itself"),
+        ([".", "--quiesced"], "give it with --once"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_spark_starts(
+    arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["stream", "watch", *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert sentence in line

@@ -1,0 +1,189 @@
+"""The operator as Spark drives it, through Spark's own tester of stateful processors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from ordercast.errors import CheckpointError
+from ordercast.pipeline.streaming import state
+from ordercast.pipeline.streaming.form import Form
+from ordercast.pipeline.streaming.processor import COUNTS, HELD, CausalProcessor
+from ordercast.pipeline.streaming.state import read_table, table_bytes
+
+from .builders import FORM, sent, shuffled, split, table
+from .oracle import Message, Oracle
+
+
+def driven(form: Form) -> TwsTester:
+    return TwsTester(CausalProcessor(form), timeMode="ProcessingTime" if form.expires else "None")
+
+
+def chunk(rows: pa.Table, *, partition: int = 0, sequence: int = 0, now: int = 0) -> Row:
+    return Row(partition=partition, sequence=sequence, now_ms=now, chunk=table_bytes(rows))
+
+
+def rows(out: Sequence[Any]) -> list[dict[str, Any]]:
+    chunks = [row.chunk for row in out if row.chunk is not None]
+    return [row for one in chunks for row in read_table(one).to_pylist()]
+
+
+def labels(out: Sequence[Any]) -> list[int]:
+    return [row["label"] for row in rows(out)]
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=40)
+def test_the_output_is_the_oracle_s_whatever_the_batches(seed: int) -> None:
+    random = Random(seed)
+    messages = sent(random, groups=3, origins=3, messages=30)
+    messages = shuffled(random, messages + random.sample(messages, k=5), reach=20)
+    oracle = Oracle()
+    for message in messages:
+        oracle.arrive(message, 0)
+    subject, found = driven(FORM), []
+    for batch in split(random, messages):
+        half = len(batch) // 2
+        chunks = [
+            chunk(table(batch[:half], width=3)),
+            chunk(table(batch[half:], width=3), sequence=1),
+        ]
+        found += labels(subject.test(3, list(reversed(chunks))))
+    assert found == [message.label for message, _ in oracle.out]
+
+
+def test_arrival_is_by_partition_then_chunk() -> None:
+    a, b, c = (Message(name, 0, 1, (), label) for label, name in enumerate("abc"))
+    given_rows = [
+        chunk(table([c], width=1), partition=1),
+        chunk(table([b], width=1), partition=0, sequence=1),
+        chunk(table([a], width=1), partition=0, sequence=0),
+    ]
+    assert labels(driven(FORM).test(0, given_rows)) == [0, 1, 2]
+
+
+def test_buckets_know_nothing_of_each_other() -> None:
+    subject = driven(FORM)
+    first, second = Message("g", 0, 1, (), 1), Message("g", 0, 2, (), 2)
+    subject.test(0, [chunk(table([first], width=1))])
+    assert labels(subject.test(1, [chunk(table([second], width=1))])) == []
+    assert labels(subject.test(0, [chunk(table([second], width=1))])) == [2]
+
+
+WAITING = replace(FORM, wait_ms=100, policy="release")
+
+
+def test_a_timer_releases_what_nothing_more_comes_for() -> None:
+    subject = driven(WAITING)
+    subject.setProcessingTime(1000)
+    subject.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1), now=1000)])
+    assert not subject.setProcessingTime(1099)
+    [released] = rows(subject.setProcessingTime(1101))
+    assert (released["outcome"], released["why"]) == ("gap", "released without 0:1")
+
+
+def test_a_timer_is_set_for_each_that_waits_in_turn() -> None:
+    subject = driven(WAITING)
+    for now, name in ((1000, "g"), (1050, "h"), (1070, "i")):
+        subject.setProcessingTime(now)
+        subject.test(0, [chunk(table([Message(name, 0, 2, (), now)], width=1), now=now)])
+    assert labels(subject.setProcessingTime(1110)) == [1000]
+    assert labels(subject.setProcessingTime(1160)) == [1050]
+    assert labels(subject.setProcessingTime(1200)) == [1070]
+
+
+def test_what_is_held_is_written_only_if_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = driven(FORM)
+    held = Message("g", 0, 9, (), 9)
+    subject.test(0, [chunk(table([held], width=1))])
+    written = []
+    variable = subject.handle.value_states[HELD]
+    monkeypatch.setattr(variable, "update", written.append)
+    subject.test(0, [chunk(table([held], width=1))])
+    assert not written
+    subject.test(0, [chunk(table([Message("g", 0, 8, (), 8)], width=1))])
+    assert len(written) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"buckets": 8}, "was made with buckets = 16, and now buckets is 8"),
+        ({"start": 0}, "was made with start = 1, and now start is 0"),
+        ({"needs": "nothing", "stamp": None}, 'was made with needs = "array", and now needs is'),
+        ({"schema": "struct<a:int>"}, 'made with schema = "", and now schema is "struct<a:int>"'),
+        ({"origins": (0, 1)}, "was made with origins = null, and now origins is [0, 1]"),
+    ],
+)
+def test_a_checkpoint_goes_on_only_with_its_own_form(change: dict[str, Any], words: str) -> None:
+    old = driven(FORM)
+    old.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    new = driven(replace(FORM, **change))
+    for name in (COUNTS, HELD):
+        value = old.peekValueState(name, 0)
+        assert value is not None
+        new.updateValueState(name, 0, value)
+    with pytest.raises(CheckpointError) as caught:
+        new.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bucket_0_refuses_another_form_before_it_has_a_message() -> None:
+    """Every batch has a row without a chunk for it."""
+    nothing = Row(partition=0, sequence=-1, now_ms=0, chunk=None)
+    old, new = driven(FORM), driven(replace(FORM, buckets=8))
+    assert old.test(0, [nothing]) == []
+    assert old.test(0, [nothing]) == []
+    value = old.peekValueState(COUNTS, 0)
+    assert value is not None
+    new.updateValueState(COUNTS, 0, value)
+    with pytest.raises(CheckpointError, match="buckets = 16, and now buckets is 8"):
+        new.test(0, [nothing])
+    assert labels(old.test(0, [nothing, chunk(table([Message("g", 0, 1, (), 1)], width=1))])) == [1]
+
+
+def test_how_long_to_wait_may_change() -> None:
+    old = driven(WAITING)
+    old.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
+    new = driven(replace(WAITING, wait_ms=7, policy="aside"))
+    for name in (COUNTS, HELD):
+        value = old.peekValueState(name, 0)
+        assert value is not None
+        new.updateValueState(name, 0, value)
+    new.test(0, [chunk(table([Message("g", 0, 3, (), 3)], width=1), now=5)])
+    assert labels(new.setProcessingTime(8)) == [2]
+
+
+@pytest.mark.parametrize("name", [COUNTS, HELD])
+def test_another_version_of_the_state_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = driven(FORM)
+    with monkeypatch.context() as patch:
+        patch.setattr(state, "VERSION", 2)
+        subject.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    other = driven(FORM)
+    other.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    value = subject.peekValueState(name, 0)
+    assert value is not None
+    other.updateValueState(name, 0, value)
+    with pytest.raises(CheckpointError, match="state of version 2, and this ordercast has 1: go "):
+        other.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
+
+
+def test_foreign_state_is_refused() -> None:
+    subject = driven(FORM)
+    subject.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    subject.updateValueState(COUNTS, 0, (b"something else altogether, but long enough",))
+    with pytest.raises(CheckpointError, match="is not of ordercast"):
+        subject.test(0, [chunk(table([Message("g", 0, 2)], width=1))])

@@ -1,0 +1,142 @@
+"""The operator in real queries of several batches, and what is told of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import functions as F
+
+from ordercast.errors import CheckpointError, SetupError, UsageError
+from ordercast.pipeline import streaming
+
+from .builders import sent, shuffled
+from .conftest import Writer, run, stream
+from .oracle import Message, Oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Seen:
+    """A sink that keeps what it sees, and a batch that comes again once."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[Any]] = {}
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        self.batches[number] = batch.collect()
+
+    @property
+    def rows(self) -> list[Any]:
+        return [row for _, rows in sorted(self.batches.items()) for row in rows]
+
+    def labels(self, group: str) -> list[int]:
+        return [row.label for row in self.rows if row.room == group]
+
+
+def test_several_batches_give_what_the_oracle_gives(
+    stateful: SparkSession, files: Writer, tmp_path: Path
+) -> None:
+    random = Random(5)
+    messages = sent(random, groups=4, origins=3, messages=120)
+    lost = next(m for m in messages if m.group == "g0" and m.number == 12)
+    messages = shuffled(random, messages + messages[:10], reach=40)
+    kept = [m for m in messages if m is not lost]
+    directory = files([kept[at : at + 50] for at in range(0, len(kept), 50)], width=3)
+    ordered = streaming.causal_order(stream(stateful, directory), group="room")
+    seen, oracle = Seen(), Oracle()
+    query = run(ordered, tmp_path / "state", seen)
+    for message in kept:
+        oracle.arrive(message, 0)
+    for group in ("g0", "g1", "g2", "g3"):
+        mine = [m.label for m, _ in oracle.out if m.group == group]
+        assert seen.labels(group) == mine
+        assert [row.position for row in seen.rows if row.room == group] == list(range(len(mine)))
+    assert len(seen.batches) == 3
+
+    told = streaming.progress_table(stateful, query).orderBy("batch").collect()
+    assert sum(row.rows for row in told) == len(kept)
+    assert sum(row.released for row in told) == len(oracle.out)
+    assert sum(row.duplicates for row in told) == len(kept) - len(oracle.out) - len(oracle.held)
+    assert told[-1].held == len(oracle.held) > 0
+    oldest = oracle.held[0][0]
+    assert told[-1].oldest.startswith(f"{oldest.origin}:{oldest.number} of g0 waits for ")
+
+    waiting = streaming.held(stateful, tmp_path / "state").collect()
+    assert sorted(row.label for row in waiting) == sorted(m.label for m, _ in oracle.held)
+    assert all(row.waited_s > 0 and row.arrived is not None for row in waiting)
+    first = min(waiting, key=lambda row: row.label)
+    assert f"{lost.origin}:{lost.number}" in first.waits_for
+    assert streaming.resumed(stateful, tmp_path / "state").held == len(oracle.held)
+
+    # It goes on from its checkpoint, and only as it was begun.
+    files([[lost]], width=3)
+    run(streaming.causal_order(stream(stateful, directory), group="room"), tmp_path / "state", seen)
+    assert len(seen.rows) == len(oracle.out) + len(oracle.held) + 1
+    files([[lost]], width=3)
+    other = streaming.causal_order(stream(stateful, directory), group="room", buckets=8)
+    with pytest.raises(CheckpointError, match="made with buckets = 16, and now buckets is 8: go "):
+        run(other, tmp_path / "state", seen)
+
+
+def test_what_waits_too_long_goes_without_new_input(
+    stateful: SparkSession, files: Writer, tmp_path: Path
+) -> None:
+    stateful.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    directory = files([[Message("g", 0, 2, (), 2), Message("g", 0, 3, (), 3)]], width=1)
+    source = stream(stateful, directory)
+    ordered = streaming.causal_order(source, group="room", wait="100ms", policy="release")
+    sink = streaming.DirectorySink(tmp_path / "ordered", tmp_path / "aside")
+    watcher = streaming.start(ordered, sink, tmp_path / "state", trigger_ms=100)
+    try:
+        for _ in range(400):
+            assert not streaming.await_query(watcher.query, 0.5)
+            list(watcher.news())
+            if watcher.progress.counts["gaps"]:
+                break
+    finally:
+        watcher.query.stop()
+    rows = ds.dataset(tmp_path / "ordered", partitioning="hive").to_table().to_pylist()
+    assert [(row["label"], row["outcome"], row["why"]) for row in rows] == [
+        (2, "gap", "released without 0:1"), (3, "released", None),
+    ]  # fmt: skip
+    assert watcher.progress.held == 0
+
+
+def test_any_stream_will_do_such_as_kafka_s(
+    stateful: SparkSession, files: Writer, tmp_path: Path
+) -> None:
+    """Kafka's connector gives a binary `value`; here it comes from files."""
+    directory = files([[Message("g", 0, 2, (), 2)], [Message("g", 0, 1, (), 1)]], width=1)
+    text = stateful.readStream.option("maxFilesPerTrigger", 1).text(str(directory))
+    records = text.select(F.col("value").cast("binary"))
+    schema = "room string, origin int, number long, stamp array<long>, label long"
+    parsed = F.from_json(F.col("value").cast("string"), schema)
+    messages = records.select(parsed.alias("m")).select("m.*")
+    seen = Seen()
+    run(streaming.causal_order(messages, group="room"), tmp_path / "state", seen)
+    assert seen.labels("g") == [1, 2]
+
+
+def test_what_a_session_lacks_is_one_sentence(
+    stateful: SparkSession, files: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = files([[Message("g", 0, 1)]], width=1)
+    with pytest.raises(UsageError, match="this DataFrame is no stream: read it with"):
+        streaming.fifo_order(stateful.read.json(str(directory)), group="room")
+    key = "spark.sql.streaming.stateStore.providerClass"
+    kept = stateful.conf.get(key)
+    stateful.conf.unset(key)
+    with pytest.raises(SetupError, match=f'kept in RocksDB: spark.conf.set\\("{key}", "org.apache'):
+        streaming.fifo_order(stream(stateful, directory), group="room")
+    stateful.conf.set(key, str(kept))
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor", None)
+    with pytest.raises(SetupError, match="only with protobuf, which is not installed here: pip"):
+        streaming.fifo_order(stream(stateful, directory), group="room")
+    with pytest.raises(CheckpointError, match="has no state of an order: is it the checkpoint"):
+        streaming.held(stateful, directory)

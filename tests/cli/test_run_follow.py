@@ -16,28 +16,17 @@ RUN = [sys.executable, "-m", "ordercast", "run", "--follow"]
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        (["--dissemination", "majority_acks", "--faults", "kill:1@500ms+500ms,loss:1%"], 0),
-        (["--dissemination", "majority_acks", "--faults", "kill:2@700ms"], 0),
-        (["--order", "unordered", "--swap-pairs", "--messages", "60"], 0),
-    ],
-    ids=["killed and back", "killed for good", "swapped"],
-)
-def test_the_watch_says_what_the_judge_says(tmp_path: Path, options: list[str], code: int) -> None:
+def test_the_watch_says_what_the_judge_says(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
+    options = ["--dissemination", "majority_acks", "--faults", "kill:1@500ms+500ms,loss:1%"]
     done = subprocess.run(
         [*RUN, *options], capture_output=True, text=True, cwd=tmp_path, env=environment(scratch)
     )
-    assert done.returncode == code, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "\nThe watch said the same of " in done.stdout
     assert "the watch: starting Spark beside the group" in done.stderr
     assert "events judged, 0 behind; order held so far: " in done.stderr
-    if "--swap-pairs" in options:
-        assert "the watch: fifo ✘ violated: p" in done.stderr
-    else:
-        assert "the watch: causal" not in done.stderr
+    assert "the watch: causal" not in done.stderr
     [directory] = (tmp_path / "runs").iterdir()
     assert not (directory / "members").exists()
     assert list(scratch.iterdir()) == [], "something was left behind"

@@ -81,8 +81,8 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_is_stopped_politely(how: signal.Signals, tmp_path: Path) -> None:
+def test_it_is_stopped_politely(tmp_path: Path) -> None:
+    """By a supervisor's SIGTERM, which reaches Spark as well, maybe before us."""
     write(tmp_path / "in", "1.json", ("r", "a", 2, [], "two"))
     arguments = command(tmp_path, "--schema", SCHEMA, "--wait", "1s", "--policy", "release")
     process = subprocess.Popen(
@@ -94,14 +94,12 @@ def test_it_is_stopped_politely(how: signal.Signals, tmp_path: Path) -> None:
         while not rows(tmp_path / "out" / "ordered") and process.poll() is None:
             assert time.monotonic() < until
             time.sleep(0.2)
-        os.killpg(process.pid, how)  # as a terminal does, or a supervisor
-        out, errors = process.communicate(timeout=100)
+        os.killpg(process.pid, signal.SIGTERM)
+        errors = process.communicate(timeout=100)[1]
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, errors
-    if how == signal.SIGINT:  # Spark itself ends at a SIGTERM, maybe before it has told
-        assert out.startswith("1 in, 1 released, 0 held, 1 gaps")
     assert errors.splitlines()[-1] == "stopped: the same command goes on from here"
     assert "Traceback" not in errors
 

@@ -11,9 +11,12 @@ __all__ = ["stoppable"]
 
 
 @contextmanager
-def stoppable() -> Iterator[threading.Event]:
-    """Ctrl-C and a supervisor's SIGTERM ask for an end; a second one does not ask."""
-    stopped = threading.Event()
+def stoppable(stopped: threading.Event | None = None) -> Iterator[threading.Event]:
+    """Ctrl-C and a supervisor's SIGTERM ask for an end; a second one does not ask.
+
+    Spark takes Ctrl-C for itself when it starts: enter this once it has.
+    """
+    stopped = stopped or threading.Event()
 
     def stop(number: int, frame: object) -> None:
         if stopped.is_set():

@@ -22,11 +22,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.console import Steps, steps
+from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.cli.stopping import stoppable
-from ordercast.cli.verify import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,10 +95,15 @@ def act(options: argparse.Namespace) -> int:
     if not options.once:
         streaming.milliseconds(options.trigger or "1s")
     progress = None
-    with steps() as doing, stoppable() as stopped, _quiet(verbose=options.verbose):
+    stopped = threading.Event()
+    with steps() as doing, _quiet(verbose=options.verbose):
         doing.begin("starting Spark")
         try:
-            with session(master=options.master, **settings) as spark, streaming.in_sentences():
+            with (
+                session(master=options.master, **settings) as spark,
+                stoppable(stopped),
+                streaming.in_sentences(),
+            ):
                 if (key := "spark.sql.shuffle.partitions") not in config:
                     cores = spark.sparkContext.defaultParallelism
                     spark.conf.set(key, min(options.buckets, cores))
@@ -115,13 +121,18 @@ def act(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _quiet(*, verbose: bool) -> Iterator[None]:
-    """Without what the bridge to Spark logs when Spark ends before it."""
-    before = logging.root.manager.disable
-    logging.disable(before if verbose else logging.CRITICAL)
+    """Without what the bridge to Spark logs and prints when Spark ends before it."""
+    if verbose:
+        yield
+        return
+    before, complain = logging.root.manager.disable, BaseServer.handle_error
+    logging.disable(logging.CRITICAL)
+    BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     try:
         yield
     finally:
         logging.disable(before)
+        BaseServer.handle_error = complain  # type: ignore[method-assign]
 
 
 def _follow(

@@ -52,11 +52,11 @@ def live(directory: Path) -> subprocess.Popen[bytes]:
         *("--master", "local[2]", "--conf", "spark.driver.memory=512m"),
         *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
     ]
-    log = (directory / "log.txt").open("ab")
-    # A group of its own: its JVM and its workers die with it.
-    return subprocess.Popen(
-        command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True, env=os.environ
-    )
+    with (directory / "log.txt").open("ab") as log:
+        # A group of its own: its JVM and its workers die with it.
+        return subprocess.Popen(
+            command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True, env=os.environ
+        )
 
 
 def counts(directory: Path) -> tuple[int, int]:

@@ -12,7 +12,9 @@ from ordercast import oracle
 from ordercast.errors import CheckpointError
 from ordercast.pipeline.described import describe
 from ordercast.pipeline.judging import RUNS, judge_table
+from ordercast.pipeline.streaming.watch_log import Log, kept_columns
 from ordercast.pipeline.streaming.watch_memory import Memory
+from ordercast.pipeline.streaming.watch_prune import finished
 from ordercast.protocols import catalog
 from ordercast.protocols.stack import Stack
 from ordercast.trace.directory import Trace
@@ -132,6 +134,20 @@ def test_windows_never_make_a_violation_up(traces: list[Trace], keep: int) -> No
         claimed = {name for name, one in stream.verdicts.items() if one.verdict == "holds"}
         assert claimed <= held, told(trace)
     assert windowed > 0
+
+
+def test_what_was_delivered_after_an_unknown_message_is_kept_until_it_is_known() -> None:
+    """p2 delivered 1:1 before 0:1: wrong, if p1 knew 0:1 when it sent 1:1, which is told later."""
+    words = ["s1 d0:1", "d0:1", "d1:1 d0:1"]
+    rows = [
+        event("r", process, position, word)
+        for process, line in enumerate(words)
+        for position, word in enumerate(line.split())
+    ]
+    log, _ = Log.of([kept_columns(to_table(rows))])
+    assert not finished(log, 3, total=False, synchronous=False).any()
+    known, _ = Log.of([kept_columns(to_table([*rows, event("r", 1, 1, "s1")]))])
+    assert finished(known, 3, total=False, synchronous=False).any()
 
 
 def test_steady_traffic_is_judged_exactly_in_little_room() -> None:

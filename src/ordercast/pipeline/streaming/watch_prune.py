@@ -5,6 +5,7 @@ all the same while it stands behind one that is not: in the chain of some proces
 to be crossed, or knotted, with one that is still under way. So:
 
     keep  every message that is unfinished
+    keep  what a process delivered after one whose sending is not known yet        (causal order)
     keep  what a process sent after it had sent or delivered one that is kept      (causal order)
     keep  what a process delivered after it had delivered one that is kept         (total orders)
     keep  what a process delivered after it had sent or delivered one that is kept (synchronous)
@@ -34,6 +35,9 @@ def finished(log: Log, members: int, *, total: bool, synchronous: bool) -> Bools
     deliveries = np.flatnonzero(log.first)
     starts = np.searchsorted(log.process, np.arange(members))
     kept = log.unfinished(members)
+    unsent = kept.copy()
+    unsent[log.message[sends]] = False
+    kept[_after(deliveries, _first(deliveries, unsent, log, starts), log)] = True
     for _ in range(_ROUNDS):
         before = int(kept.sum())
         sent = _first(sends, kept, log, starts)

@@ -138,8 +138,11 @@ class Driver:
         )
 
     def answer(self) -> tuple[int, str, str]:
-        """Its exit code, what it printed, and its complaints; it must leave nothing else behind."""
-        output, errors = self.process.communicate(timeout=ANSWER_S)
+        """Its exit code, what it printed, and its complaints, without how far Spark was; it must
+        leave nothing else behind."""
+        output, told = self.process.communicate(timeout=ANSWER_S)
+        lines = told.splitlines(keepends=True)
+        errors = "".join(line for line in lines if not re.fullmatch(r"… \d+ of \d+ tasks\n", line))
         assert session_pids(self.process.pid) == []
         assert list(self.scratch.iterdir()) == []
         assert sorted(self.here.iterdir()) == self._found

@@ -55,6 +55,10 @@ def test_a_partition_is_shaded_where_its_time_is_the_traces() -> None:
     extra = {"faults": faults, "clock": "virtual"}
     assert partitions_of(Manifest("r", (), extra=extra)) == [Partition(1_000, 3_500, "0 | 1,2")]
     assert partitions_of(Manifest("r", (), extra={"faults": faults})) == []
+    done = [{"sides": "0|1,2", "start_us": 5, "end_us": 9}, {"sides": "1,2", "start_us": 20}]
+    real = partitions_of(Manifest("r", (), extra={"faults": faults, "partitions": done}))
+    assert real == [Partition(5, 9, "0 | 1,2"), Partition(20, 2**62, "1,2")]
+    assert partitions_of(Manifest("r", (), extra={"partitions": ["nonsense"]})) == []
     svg = diagram(run(HELD, extra=extra))
     [shade] = groups(svg, "shade")
     [parted] = groups(svg, "parted")

@@ -190,7 +190,8 @@ def test_without_a_majority_there_is_no_rest_and_the_run_says_so(tmp_path: Path)
 
 def test_the_manifest_and_the_progress_tell_what_was_done(tmp_path: Path) -> None:
     steps: list[Progress] = []
-    asked = plan("pause:1@100ms+300ms,kill:0@600ms+100ms,loss:1%", messages=80)
+    faults = "pause:1@100ms+300ms,kill:0@600ms+100ms,partition:0|1,2@300ms+200ms,loss:1%"
+    asked = plan(faults, messages=80)
     outcome = asyncio.run(launch(asked, directory=tmp_path, progress=steps.append))
     (trace,) = Trace.load(tmp_path)
     assert trace.manifest.extra["faults"] == str(asked.faults)
@@ -198,6 +199,12 @@ def test_the_manifest_and_the_progress_tell_what_was_done(tmp_path: Path) -> Non
     assert happened == [{"at_us": h.at_us, "what": h.what} for h in outcome.happened]
     assert happened[0]["what"] == "p1 paused"
     assert re.fullmatch(r"\d\.\d{3} s  p1 paused", str(outcome.happened[0]))
+    [parting] = trace.manifest.extra["partitions"]
+    assert parting["sides"] == "0|1,2"
+    assert 190_000 < parting["end_us"] - parting["start_us"] < 2_000_000
+    times = [event.time_us for event in trace.events if event.time_us is not None]
+    assert min(times) < parting["start_us"] < max(times), "on the clock of the trace"
+    assert trace.manifest.extra["payloads"]["2:1"].startswith("p2 #1...")
     running = [step for step in steps if step.phase == "running"]
     assert not running[0].happened
     assert any(len(step.happened) == 1 for step in running), "as it happens, not at the end"

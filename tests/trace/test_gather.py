@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ordercast.errors import TraceError
 from ordercast.trace import Event, Manifest, read_events, read_manifests, unrolled
 from ordercast.trace.gather import Gathered, gather, is_to_be_gathered
-from ordercast.trace.spans import Span, SpanLog, rows_of
+from ordercast.trace.spans import EXCERPTS_MAX, Span, SpanLog, rows_of
 
 MANIFEST = Manifest("r", ("a", "b"), order="causal_vector", dissemination="majority_acks")
 
@@ -74,6 +74,19 @@ def test_logs_are_gathered_when_they_are_newer_than_the_trace(tmp_path: Path) ->
     os.utime(tmp_path / "a-0001.spans", (later, later))
     assert is_to_be_gathered(tmp_path)
     assert gather(tmp_path) == Gathered(2, 5)
+
+
+def test_excerpts_come_into_the_manifest(tmp_path: Path) -> None:
+    for process, name in enumerate("ab"):
+        with SpanLog(tmp_path, name, run="r", process=process, manifest=MANIFEST) as log:
+            texts = ["why?", "so"] if process == 0 else [f"{n}" for n in range(EXCERPTS_MAX + 1)]
+            log.write([Span("send", 1, process, 3, len(texts), excerpts=texts)])
+            log.write([Span("send", 1, process, 3 + len(texts))])
+    gather(tmp_path)
+    [manifest] = read_manifests(tmp_path)
+    payloads = manifest.extra["payloads"]
+    assert (payloads["0:3"], payloads["0:4"], payloads["1:3"]) == ("why?", "so", "0")
+    assert len(payloads) == 2 + EXCERPTS_MAX
 
 
 def test_two_logs_of_one_process_are_refused(tmp_path: Path) -> None:

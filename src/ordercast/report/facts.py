@@ -15,7 +15,10 @@ from ordercast.trace import Trace
 __all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
 
 VALUE_MAX = 200
-_TOLD_ELSEWHERE = ("replay", "command", "promises", "held", "waiting")
+_TOLD_ELSEWHERE = (
+    *("replay", "command", "promises", "held", "waiting"),
+    *("partitions", "payloads"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from ordercast.protocols import catalog
-from ordercast.runtime.faults import Happening
+from ordercast.runtime.faults import Happening, Parting
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Event, Manifest, TraceWriter
-from ordercast.trace.spans import log_files, read_log, rows_of
+from ordercast.trace.spans import EXCERPTS_MAX, excerpts_in, log_files, read_log, rows_of
 
 __all__ = ["Tally", "collect", "manifest_of"]
 
@@ -22,25 +22,36 @@ __all__ = ["Tally", "collect", "manifest_of"]
 class Tally(Struct, frozen=True):
     sent: int
     delivered: int
+    payloads: dict[str, str]
+    """How messages begin; only the first ones."""
 
 
 def collect(logs: Path, writer: TraceWriter, *, run: str, process: int, crashed: bool) -> Tally:
     """Copy one member's log; if it crashed, add the row that it could not write itself."""
     position = 0
     counts = Counter[str]()
+    payloads: dict[str, str] = {}
     for file in log_files(logs, f"p{process}"):
-        for span in read_log(file)[1]:
+        spans = read_log(file)[1]
+        payloads |= excerpts_in(spans, at_most=EXCERPTS_MAX - len(payloads))
+        for span in spans:
             writer.write_all(rows_of(span, run=run, process=process, position=position))
             position += span.count
             counts[span.kind] += span.count
     if crashed:
         now_us = time.time_ns() // 1000
         writer.write(Event(run, process, position, "crash", time_us=now_us))
-    return Tally(counts["send"], counts["deliver"])
+    return Tally(counts["send"], counts["deliver"], payloads)
 
 
 def manifest_of(
-    plan: Plan, *, quiesced: bool, crashed: Collection[int], happened: Collection[Happening]
+    plan: Plan,
+    *,
+    quiesced: bool,
+    crashed: Collection[int],
+    happened: Collection[Happening],
+    partings: Collection[Parting] = (),
+    payloads: Mapping[str, str] | None = None,
 ) -> Manifest:
     promises = catalog.promises(plan.ordering, plan.dissemination, crashes=bool(crashed))
     extra = {
@@ -48,6 +59,8 @@ def manifest_of(
         "weather": str(plan.weather),
         "faults": str(plan.faults) or None,
         "happened": [msgspec.to_builtins(happening) for happening in happened] or None,
+        "partitions": [msgspec.to_builtins(parting) for parting in partings] or None,
+        "payloads": payloads or None,
         "promises": list(promises),
         "command": plan.command,
     }

@@ -83,6 +83,7 @@ class Core:
         *,
         clock_us: Callable[[], int] = lambda: 0,
         recording: bool = False,
+        excerpt_chars: int = 0,
         carry: Callable[[int, bytes, bool], None] | None = None,
     ) -> None:
         """Connect to what is not part of the state. `carry` takes packets instead of the links."""
@@ -91,6 +92,7 @@ class Core:
         """Timers that the host has to start."""
         self.clock_us = clock_us
         self.recording = recording
+        self.excerpt_chars = excerpt_chars
         self.carry = carry
         self.codec = Codec(self.stack.packets | Report)
         self._at_hand: Opened | None = None
@@ -220,6 +222,11 @@ class Core:
             elif isinstance(effect, Accept):
                 if self.recording:
                     accepted = self._note("send", effect.message)
+                    if self.excerpt_chars:
+                        payloads = self._open(effect.message).payloads
+                        accepted.excerpts = [
+                            _excerpt(each, self.excerpt_chars) for each in payloads
+                        ]
             else:
                 self.timers[effect.name] = effect.delay_us
                 self.started.append(effect.name)
@@ -300,8 +307,16 @@ class Core:
 
 
 _OUTSIDE = frozenset(
-    ("spans", "started", "clock_us", "recording", "carry", "codec", "_at_hand", "_own")
+    [
+        *("spans", "started", "clock_us", "recording", "excerpt_chars", "carry", "codec"),
+        *("_at_hand", "_own"),
+    ]
 )
+
+
+def _excerpt(payload: bytes, chars: int) -> str:
+    # Four bytes make a character at most; one that is cut in two at the end is left out.
+    return payload[: 4 * chars].decode("utf-8", "backslashreplace")[:chars]
 
 
 class _Reader(pickle.Unpickler):

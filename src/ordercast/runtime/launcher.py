@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from collections import ChainMap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,7 +58,12 @@ async def launch(
                 crashed = crew.crashed
                 who = {crash.process for crash in crashed}
                 manifest = manifest_of(
-                    plan, quiesced=obstacle is None, crashed=who, happened=crew.happened
+                    plan,
+                    quiesced=obstacle is None,
+                    crashed=who,
+                    happened=crew.happened,
+                    partings=crew.network.partings if crew.network is not None else (),
+                    payloads=dict(ChainMap(*(tally.payloads for tally in tallies))),
                 )
                 writer.add_manifest(manifest)
                 duration_s = time.monotonic() - started

@@ -46,6 +46,8 @@ from ordercast.trace.spans import SpanLog
 
 __all__ = ["main", "payload_of"]
 
+EXCERPT_CHARS = 40
+
 LINE_BYTES_MAX = 2**20
 FLUSH_S = 0.3
 LAUNCHER_GONE = 3
@@ -86,7 +88,7 @@ async def _main() -> int:
             door=door,
             names=tuple(f"p{process}" for process in range(plan.processes)),
             charter=f"{plan.ordering} over {plan.dissemination}",
-            settings=Settings(dead_after_s=plan.dead_after_s),
+            settings=Settings(dead_after_s=plan.dead_after_s, excerpt_chars=EXCERPT_CHARS),
             log=log,
             journal=Path(plan.journal) if plan.journal is not None else None,
             weather=plan.weather if plan.weather != Weather() else None,

@@ -84,6 +84,7 @@ class Node:
         core.attach(
             clock_us=lambda: time.time_ns() // 1000,
             recording=log is not None,
+            excerpt_chars=self.settings.excerpt_chars,
             carry=self._into_the_air if weather is not None else None,
         )
         self.reception = Reception(self, door, self._peers, charter=charter)

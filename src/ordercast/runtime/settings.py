@@ -33,12 +33,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep_bytes: int = KEEP_BYTES
     """Older files of the journal are kept up to this size, for those who replay."""
 
+    excerpt_chars: int = 0
+    """How much of each payload the trace shows to people; nothing, unless you say so."""
+
     def __post_init__(self) -> None:
         for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
             value = getattr(self, name)
             if value not in (None, UNSET) and not 0 < value < math.inf:
                 raise UsageError(f"{name} = {value}: choose more than 0")
-        for name in ("linger_s", "keep_bytes"):
+        for name in ("linger_s", "keep_bytes", "excerpt_chars"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} = {getattr(self, name)}: choose 0 or more")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from ordercast.errors import TraceError
 from ordercast.trace.directory import MANIFEST
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter
-from ordercast.trace.spans import log_files, read_log
+from ordercast.trace.spans import excerpts_in, log_files, read_log
 from ordercast.trace.unrolled import tables_of
 
 __all__ = ["Gathered", "gather", "is_to_be_gathered"]
@@ -37,6 +38,7 @@ def gather(directory: Path) -> Gathered:
     names = sorted({file.name.rsplit("-", 1)[0] for file in log_files(directory)})
     (directory / "events").mkdir(exist_ok=True)
     manifests: dict[str, Manifest] = {}
+    payloads: dict[str, dict[str, str]] = {}
     owners: dict[tuple[str, int], str] = {}
     events = 0
     for name in names:
@@ -51,9 +53,14 @@ def gather(directory: Path) -> Gathered:
                     )
                 if head.manifest is not None:
                     manifests[head.run] = Manifest.from_json(head.manifest, where=str(file))
+                payloads.setdefault(head.run, {}).update(excerpts_in(spans))
                 for table in tables_of(head, spans, position=head.position):
                     writer.write(table)
                     events += len(table)
+    for run, texts in payloads.items():
+        if texts and run in manifests:
+            extra = manifests[run].extra | {"payloads": texts}
+            manifests[run] = replace(manifests[run], extra=extra)
     lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests.values())
     (directory / MANIFEST).write_bytes(lines)
     return Gathered(len(names), events)

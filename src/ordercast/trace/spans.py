@@ -26,6 +26,7 @@ __all__ = [
     "Head",
     "Span",
     "SpanLog",
+    "excerpts_in",
     "log_files",
     "read_log",
     "rows_of",
@@ -36,6 +37,8 @@ __all__ = [
 LENGTH = 4
 SUFFIX = ".spans"
 ROTATE_BYTES = 256 * 2**20
+EXCERPTS_MAX = 200
+"""Of how many messages of a process a manifest shows how they begin."""
 
 
 class Head(Struct, frozen=True, array_like=True, tag="ordercast spans 1"):
@@ -61,6 +64,8 @@ class Span(Struct, array_like=True, tag="span"):
     control_bytes: int | None = None
     """Of all of them together."""
     destinations: tuple[int, ...] | None = None
+    excerpts: list[str] | None = None
+    """How each payload begins, where somebody wants to see it."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -169,6 +174,16 @@ def rows_of(span: Span, *, run: str, process: int, position: int) -> Iterator[Ev
             sizes[place],
             _share(span.control_bytes, span.count, place),
         )
+
+
+def excerpts_in(spans: Iterable[Span], *, at_most: int = EXCERPTS_MAX) -> dict[str, str]:
+    """By message, such as 0:3, how payloads begin: the first ones that there are."""
+    found: dict[str, str] = {}
+    for span in spans:
+        if span.excerpts is not None and span.first is not None:
+            for number, text in enumerate(span.excerpts[: at_most - len(found)], span.first):
+                found[f"{span.origin}:{number}"] = text
+    return found
 
 
 def sizes_of(payloads: Sequence[bytes]) -> int | list[int]:

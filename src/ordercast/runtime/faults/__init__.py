@@ -10,6 +10,6 @@ cable       one connection through a proxy: delayed, stalled, broken
 from ordercast.runtime.faults.conduct import Happening, conduct
 from ordercast.runtime.faults.grammar import GRAMMAR, parse_faults
 from ordercast.runtime.faults.kinds import Faults
-from ordercast.runtime.faults.network import Network
+from ordercast.runtime.faults.network import Network, Parting
 
-__all__ = ["GRAMMAR", "Faults", "Happening", "Network", "conduct", "parse_faults"]
+__all__ = ["GRAMMAR", "Faults", "Happening", "Network", "Parting", "conduct", "parse_faults"]

@@ -81,9 +81,12 @@ class Partition(Struct, frozen=True):
     def cuts(self, source: int, to: int) -> bool:
         return not any(source in side and to in side for side in self.sides)
 
+    @property
+    def between(self) -> str:
+        return "|".join(",".join(map(str, side)) for side in self.sides)
+
     def __str__(self) -> str:
-        sides = "|".join(",".join(map(str, side)) for side in self.sides)
-        return f"partition:{sides}{self.span}"
+        return f"partition:{self.between}{self.span}"
 
 
 class Delay(Struct, frozen=True):

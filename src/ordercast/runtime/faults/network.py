@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import time
 from collections.abc import Sequence
 from itertools import combinations, permutations
 from random import Random
@@ -20,7 +21,7 @@ from ordercast.runtime.faults.cable import Cable
 from ordercast.runtime.faults.kinds import Delay, Faults, Loss, Partition
 from ordercast.runtime.node import HOST
 
-__all__ = ["Network", "Traffic", "check_room"]
+__all__ = ["Network", "Parting", "Traffic", "check_room"]
 
 H = TypeVar("H", Delay, Loss)
 
@@ -28,6 +29,15 @@ FILES_BESIDES = 300
 """For the pipes to the members, redials, and whatever else is open."""
 BREAKS_ON_HEALING = 0.5
 """How likely a connection that was stalled by a partition does not survive it."""
+
+
+class Parting(Struct):
+    """When nothing passed between the sides, by the clock of the trace."""
+
+    sides: str
+    start_us: int
+    end_us: int | None = None
+    """None: until the end."""
 
 
 class Traffic(Struct):
@@ -56,7 +66,9 @@ class Network:
     def __init__(self, faults: Faults, processes: int, *, seed: int) -> None:
         self.traffic = Traffic()
         self._began: float | None = None
-        self._partitions: list[Partition] = []
+        self.partings: list[Parting] = []
+        """Those there have been."""
+        self._partitions: list[tuple[Partition, Parting]] = []
         """Those of now."""
         ways = permutations(range(processes), 2)
         self._ways = {link: _Way(self, faults, link, seed=seed) for link in ways}
@@ -87,13 +99,15 @@ class Network:
         return int((asyncio.get_running_loop().time() - self._began) * 1e6)
 
     def part(self, partition: Partition) -> None:
-        self._partitions.append(partition)
+        self.partings.append(Parting(partition.between, time.time_ns() // 1000))
+        self._partitions.append((partition, self.partings[-1]))
         for link, way in self._ways.items():
             way.cut = self._is_cut(*link)
 
     def heal(self, partition: Partition) -> None:
         """What was stalled goes on or turns out to be broken; chance decides for each."""
-        self._partitions.remove(partition)
+        place = next(i for i, (one, _) in enumerate(self._partitions) if one == partition)
+        self._partitions.pop(place)[1].end_us = time.time_ns() // 1000
         for (low, high), proxy in self._proxies.items():
             for link in ((low, high), (high, low)):
                 self._ways[link].cut = self._is_cut(*link)
@@ -105,7 +119,7 @@ class Network:
             await proxy.aclose()
 
     def _is_cut(self, source: int, to: int) -> bool:
-        return any(partition.cuts(source, to) for partition in self._partitions)
+        return any(partition.cuts(source, to) for partition, _ in self._partitions)
 
 
 class _Way:

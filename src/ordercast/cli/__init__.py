@@ -29,6 +29,7 @@ from ordercast.cli import (
     sweep,
     verify,
 )
+from ordercast.cli.parsing import add_verb
 from ordercast.errors import OrdercastError
 
 __all__ = ["VERBS", "main", "parser"]
@@ -67,16 +68,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(metavar="VERB", required=True, dest="verb")
     for verb in VERBS:
         name = verb.__name__.rpartition(".")[2].rstrip("_")
-        summary, _, example = (verb.__doc__ or "").partition("\n\n")
-        own = verbs.add_parser(
-            name,
-            help=summary[0].lower() + summary[1:].rstrip("."),
-            description=summary,
-            epilog=example,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        verb.add_arguments(own)
-        own.set_defaults(act=verb.act)
+        add_verb(verbs, name, verb).set_defaults(act=verb.act)
     return top
 
 

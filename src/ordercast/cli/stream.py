@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 from ordercast.cli import stream_order, stream_watch
+from ordercast.cli.parsing import add_verb
 
 __all__ = ["act", "add_arguments"]
 
@@ -17,16 +18,7 @@ __all__ = ["act", "add_arguments"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(metavar="WHAT", required=True, dest="what")
     for name, part in (("order", stream_order), ("watch", stream_watch)):
-        summary, _, example = (part.__doc__ or "").partition("\n\n")
-        own = parts.add_parser(
-            name,
-            help=summary[0].lower() + summary[1:].rstrip("."),
-            description=summary,
-            epilog=example,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        part.add_arguments(own)
-        own.set_defaults(part=part)
+        add_verb(parts, name, part).set_defaults(part=part)
 
 
 def act(options: argparse.Namespace) -> int:

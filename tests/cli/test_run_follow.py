@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .test_stream_watch import environment
+from .test_stream_watch import QUICK, environment
 
-RUN = [sys.executable, "-m", "ordercast", "run", "--follow"]
+RUN = [sys.executable, "-m", "ordercast", "run", "--follow", *QUICK]
 
 
 @pytest.mark.timeout(900)

@@ -14,6 +14,8 @@ import pytest
 
 from ordercast.cli import main, parser
 
+from .test_stream_watch import QUICK
+
 SCHEMA = "room string, origin string, number long, after array<string>, text string"
 
 
@@ -34,7 +36,7 @@ def command(directory: Path, *more: str) -> list[str]:
 
 def stream(directory: Path, *more: str, wait_s: float = 240) -> subprocess.CompletedProcess[str]:
     """In a process of its own: the settings of the tests' session are not those of the verb."""
-    arguments = [*command(directory, *more), "--master", "local[2]"]
+    arguments = [*command(directory, *more), "--master", "local[2]", *QUICK]
     return subprocess.run(
         [sys.executable, "-m", "ordercast", *arguments],
         capture_output=True, text=True, timeout=wait_s,

@@ -27,7 +27,9 @@ from ..conformance.random_traces import random_trace
 
 KILLS = 1
 """Each takes half a minute; up to 3 there are events enough."""
-WATCH = [sys.executable, "-m", "ordercast", "stream", "watch"]
+QUICK = ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"]
+"""Short jobs are over before the JVM's second compiler pays off."""
+WATCH = [sys.executable, "-m", "ordercast", "stream", "watch", *QUICK]
 
 
 def environment(scratch: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -127,3 +128,35 @@ def test_a_launcher_killed_before_its_members_are_up(tmp_path: Path, members: Me
     launcher.kill()
     launcher.communicate(timeout=10)
     wait_until(lambda: members.pids() == [], within_s=5)
+
+
+def test_a_paused_member_ends_with_its_launcher(tmp_path: Path, members: Members) -> None:
+    """It cannot notice anything while it stands still; the kernel sees to it."""
+    arguments = ("--faults", "pause:1@100ms+50s", "--trace", str(tmp_path / "trace"))
+    with subprocess.Popen(
+        [sys.executable, "-m", "ordercast", "run", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as launcher:
+        try:
+            wait_until(lambda: any(map(is_stopped, members.pids())), within_s=30)
+        finally:
+            launcher.kill()
+    wait_until(lambda: members.pids() == [], within_s=5)
+
+
+def is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+def test_a_member_whose_launcher_died_before_it_looked(tmp_path: Path) -> None:
+    """Its stdin is still open, but who started it is not the one that it should belong to."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(timeout=30)
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "ordercast.runtime.member", str(gone.pid)],
+        stdin=subprocess.PIPE,
+    ) as member:
+        assert member.wait(timeout=30) == 3

@@ -66,6 +66,9 @@ def _rows(status: Status) -> list[tuple[str, str]]:
         ("held", f"{status.held} bundles" if status.held else "nothing"),
         *(("", str(hold)) for hold in status.why_held),
     ]
+    if failed := status.failed_handshakes:
+        reasons = (f"{count} {reason.replace('_', ' ')}" for reason, count in failed.items())
+        rows.append(("handshakes", f"failed: {', '.join(reasons)}"))
     if (journal := status.journal) is not None:
         place = f"segment {journal.segment} at {_size(journal.segment_bytes)}"
         rows.append(("journal", f"{journal.directory}, {place}, {journal.commits} commits"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections import deque
@@ -88,6 +89,7 @@ class Child:
             "-P",  # a file of the user's in the current directory must not shadow a module
             "-m",
             "ordercast.runtime.member",
+            str(os.getpid()),  # so that it can tell whether it is an orphan
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from typing import TYPE_CHECKING, cast
 
 from ordercast.errors import PeerError
@@ -101,6 +102,10 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = False
         self.gone.set()
         self._reception.closed(self)
+        if isinstance(error, ssl.SSLError) and self._peer is None:
+            # Whoever dials has shaken hands before the other side has looked at its certificate.
+            who = self._dialled.name if self._dialled is not None else None
+            self._reception.door.handshakes.fail(error, who)
         if self._peer is not None and self._peer.detach(self):
             logger.info(
                 "%s: lost the connection with %s",

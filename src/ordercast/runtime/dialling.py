@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -24,8 +23,6 @@ CONNECT_TIMEOUT_S = 5.0
 
 Locate = Callable[[str], Awaitable[Address | None]]
 """Where is this member now, if anyone knows?"""
-
-logger = logging.getLogger(__name__)
 
 
 class Dialling:
@@ -60,7 +57,7 @@ class Dialling:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     connection = await self._dial(peer, address)
             except ssl.SSLError as error:
-                logger.warning("%s: no secure connection: %s", peer.name, error)
+                self._node.reception.door.handshakes.fail(error, peer.name)
             except OSError:  # not there yet, or not any more; a timeout is one as well
                 if locate is not None:
                     address = await locate(peer.name) or address

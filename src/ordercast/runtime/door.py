@@ -22,6 +22,7 @@ from ordercast.runtime.frames import (
     decode_frame,
     encode_frame,
 )
+from ordercast.runtime.handshakes import Handshakes
 from ordercast.runtime.keys import peer_name
 from ordercast.runtime.logs import about
 
@@ -51,11 +52,14 @@ class Door:
         """Where others reach us."""
         self.turned_away = 0
         """Connections that ended because the other side broke the rules."""
+        self.handshakes = Handshakes(name)
         self._server: asyncio.Server | None = None
         self._waiting: set[asyncio.WriteTransport] = set()
 
     async def open(self, host: str, port: int = 0) -> Address:
         loop = asyncio.get_running_loop()
+        if self.credentials is not None:
+            self.handshakes.watch(self.credentials.server, timeout_s=ASK_TIMEOUT_S)
         self._server = await loop.create_server(
             self._protocol,
             host,

@@ -36,9 +36,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _IDENTITY = re.compile(r"ordercast://([^/]*)/([^/]*)")
 
 # OpenSSL's numbers of what can be wrong with a certificate (X509_V_ERR_...).
-_NOT_YET_VALID = 9
-_EXPIRED = 10
-_OTHER_ISSUER = {7, 18, 19, 20, 21, 30}
+NOT_YET_VALID = 9
+EXPIRED = 10
+OTHER_ISSUER = {7, 18, 19, 20, 21, 30}
 
 logger = logging.getLogger(__name__)
 
@@ -227,12 +227,12 @@ def _advance(end: ssl.SSLObject) -> bool:
 
 def _flaw(files: KeyFiles, context: ssl.SSLContext, error: ssl.SSLCertVerificationError) -> str:
     ends = [ssl.cert_time_to_seconds(str(ca["notAfter"])) for ca in context.get_ca_certs()]
-    if error.verify_code == _EXPIRED and max(ends) < time.time():
+    if error.verify_code == EXPIRED and max(ends) < time.time():
         return f"the group's CA in {files.ca} has expired: make the keys of the group anew"
-    if error.verify_code == _EXPIRED:
+    if error.verify_code == EXPIRED:
         return f"{files.certificate} has expired: make a new one with 'ordercast keys'"
-    if error.verify_code == _NOT_YET_VALID:
+    if error.verify_code == NOT_YET_VALID:
         return f"{files.certificate} is not valid yet: is the clock of this machine right?"
-    if error.verify_code in _OTHER_ISSUER:
+    if error.verify_code in OTHER_ISSUER:
         return f"{files.certificate} was not issued by the CA in {files.ca}: take both of one group"
     return f"{files.certificate} cannot be used: {error.verify_message}"

@@ -2,8 +2,8 @@
 group is at rest, ends everything, and leaves one trace.
 
 However this ends (rest, timeout, cancellation, an error), no process, port or temporary file is
-left, and what happened so far is in the trace. If the launcher itself is killed, the members
-notice the end of their stdin and exit; their logs stay in `members/`.
+left, and what happened so far is in the trace. If the launcher itself is killed, so are the
+members, also those that stand still (see `leash`); their logs stay in `members/`.
 """
 
 from __future__ import annotations

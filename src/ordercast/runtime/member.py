@@ -1,7 +1,9 @@
-"""The program of one member of a run: `python -m ordercast.runtime.member`, for the launcher.
+"""The program of one member of a run: `python -m ordercast.runtime.member PID`, for the launcher
+with that process id.
 
 Commands come on stdin, reports go to stdout (see `control`), logs to stderr. Exits 0 after a
-stop, 3 when stdin ends without one, 1 with a traceback when a bug shows up.
+stop, 3 when the launcher is gone, 1 with a traceback when a bug shows up. On Linux the kernel
+kills it when its launcher dies, in whatever state it is then; see `leash`.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from ordercast.runtime.control import (
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.group import Group
+from ordercast.runtime.leash import end_with
 from ordercast.runtime.living import living
 from ordercast.runtime.node import HOST, Node
 from ordercast.runtime.samples import WatchedLog, keep_reporting, sample_of
@@ -57,6 +60,8 @@ logger = logging.getLogger(__name__)
 
 def main() -> int:
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
+    if not end_with(parent=int(sys.argv[1])):
+        return LAUNCHER_GONE
     return asyncio.run(_main())
 
 

@@ -3,7 +3,7 @@
     REGISTRY.register(ordercast.metrics(group))
 
 Names follow Prometheus' rules: base units, `_total` on what only grows. Every sample has the
-labels `group` and `member`; those of a link have `peer` as well.
+labels `group` and `member`; those of a link have `peer` as well, failed handshakes their `reason`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ordercast.errors import SetupError
+from ordercast.runtime.handshakes import REASONS
 from ordercast.runtime.status import JournalStatus, PeerStatus, Status
 
 try:
@@ -98,6 +99,7 @@ class GroupCollector(Collector):
             for status in found:
                 family.add_metric((status.group, status.me), value(status))
             yield family
+        yield _failed_handshakes(found)
         for name, kind, text, of_peer in _PEER:
             family = kind(f"ordercast_peer_{name}", text, labels=("group", "member", "peer"))
             for status in found:
@@ -110,6 +112,18 @@ class GroupCollector(Collector):
                 if status.journal is not None:
                     family.add_metric((status.group, status.me), of_journal(status.journal))
             yield family
+
+
+def _failed_handshakes(found: Iterable[Status]) -> Metric:
+    """Every reason from the start, so that a rate sees the first failure."""
+    text = "TLS handshakes that failed, at our door or where we dialled."
+    name, labels = "ordercast_failed_handshakes", ("group", "member", "reason")
+    family = CounterMetricFamily(name, text, labels=labels)
+    for status in found:
+        for reason in REASONS:
+            count = status.failed_handshakes.get(reason, 0)
+            family.add_metric((status.group, status.me, reason), count)
+    return family
 
 
 def exposition(group: Group) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ordercast.runtime.handshakes import Reason
 from ordercast.runtime.holds import Hold, holds
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Status(Struct, frozen=True, kw_only=True):
     undelivered_bundles: int
     """Of our own, those that have not been delivered here."""
     refused_connections: int
+    failed_handshakes: dict[Reason, int]
+    """By reason; without TLS there are none."""
     loop_lag_s: float
     peers: tuple[PeerStatus, ...]
     journal: JournalStatus | None
@@ -125,6 +128,11 @@ def status_of(group: Group) -> Status:
         window_used_bytes=core.standing.outstanding(),
         undelivered_bundles=lacking[node.me],
         refused_connections=node.reception.door.turned_away,
+        failed_handshakes={
+            reason: count
+            for reason, count in node.reception.door.handshakes.failed.items()
+            if count
+        },
         loop_lag_s=node.pulse.lag_s,
         peers=tuple(_peer(node, peer, lacking) for peer in node._peers.values()),
         journal=_journal(node._journal),

@@ -59,7 +59,7 @@ def _missing(table: Table) -> list[Spans]:
     found = False
     for done, delivered in zip(table.done, table.delivered, strict=True):
         found |= w.mark_missing.compiled(
-            done, delivered, table.origins, table.turn, table.needs, table.start, table.floor,
+            done, delivered, table.origins, table.stamp, table.needs, table.start, table.floor,
             marked,
         )  # fmt: skip
     if not found:
@@ -80,7 +80,9 @@ def _known(table: Table, asked: list[tuple[int, list[int]]]) -> list[tuple[int, 
     found = []
     for which, places in asked:
         known = np.array(places)
-        w.knowing.compiled(table.needs, table.start, table.floor, table.low, table.high, known)
+        w.knowing.compiled(
+            table.stamp, table.needs, table.start, table.floor, table.low, table.high, known
+        )
         found.append((which, known.tolist()))
     return found
 

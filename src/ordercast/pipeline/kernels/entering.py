@@ -5,11 +5,23 @@ from __future__ import annotations
 from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Ints, kernel
 
-__all__ = ["AFTER", "BEFORE", "EARLY", "LATE", "OWN", "end_row", "enter", "first_row", "outside"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "EARLY",
+    "LATE",
+    "NOT_OWN",
+    "OWN",
+    "end_row",
+    "enter",
+    "first_row",
+    "outside",
+]
 
 BEFORE = -(2**30)
 AFTER = 2**30
 EARLY, OWN, LATE = -1, 0, 1
+NOT_OWN = -1
 
 
 @kernel
@@ -87,16 +99,19 @@ def enter(
     rank: Ints,
     chain: Ints,
     sends: Ints,
+    stamp: Ints,
     needs: Ints,
+    used: int,
     done: Ints,
-) -> int:
+) -> tuple[int, int]:
     """Enters some of a member's rows, one piece after the other, into the tables; and into `done`
     what it did there, as messages: those that it delivered as they are, those that it sent as
-    -1 - m. Returns how many they are.
+    -1 - m. Returns how many they are, and how many rows of `needs` are used by now.
 
-    `counted` is what it had delivered of each origin and, at last, sent; and then, what it has.
-    `needs` gets, for each own message that it sent, what it had delivered by then. The other tables
-    may be empty: then they are left alone.
+    `counted` is what it had delivered of each origin and, at last, sent; and then, what it has. A
+    row of `needs` is what it had delivered when it sent some own message, and `stamp` says of each
+    one which row: messages in a row, with no delivery in between, share it. The other tables may be
+    empty: then they are left alone.
     """
     with_ranks = len(rank) > 0
     members = len(floor)
@@ -105,8 +120,10 @@ def enter(
         before += counted[o]
     links = before + counted[members]
     many = 0
+    fresh = True
     for row in range(len(kind)):
         if kind[row] == DELIVER:
+            fresh = True
             o, n = origin[row], number[row]
             m = start[o] + n - floor[o] - 1
             if with_ranks:
@@ -124,10 +141,14 @@ def enter(
                 if chain[m, me] == AFTER and rank[m, me] == NEVER:
                     chain[m, me] = links - chain_base
             if turn[m] == OWN:
-                for o in range(members):
-                    needs[m, o] = counted[o]
+                if fresh:
+                    for o in range(members):
+                        needs[used, o] = counted[o]
+                    used += 1
+                    fresh = False
+                stamp[m] = used - 1
             counted[members] += 1
             links += 1
             done[many] = -1 - m
             many += 1
-    return many
+    return many, used

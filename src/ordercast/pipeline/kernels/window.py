@@ -10,6 +10,8 @@ together, origin by origin, they are numbered from 0 (`start`, `floor`).
                 of earlier windows; BEFORE or AFTER, if it lies outside its stretch; or NEVER
     chain[m, p] the same among all that p sent or delivered
     sends[m]    where in the chain of its origin m was sent
+    stamp[m]    if m is an own one: the row of `needs` that says what its origin had delivered of
+                each origin when it sent m; else NOT_OWN
 
 An own message can be compared with any other, and whatever is wrong between two messages is seen
 in the window of either.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.entering import BEFORE, OWN
+from ordercast.pipeline.kernels.entering import BEFORE, NOT_OWN, OWN
 from ordercast.pipeline.kernels.index import NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
 
@@ -35,7 +37,7 @@ def mark_missing(
     done: Ints,
     delivered: Ints,
     origins: Ints,
-    turn: Ints,
+    stamp: Ints,
     needs: Ints,
     start: Ints,
     floor: Ints,
@@ -43,28 +45,35 @@ def mark_missing(
 ) -> bool:
     """Marks what this member lacked, when it delivered an own message, of all that was delivered
     before that was sent. As everyone delivers each origin's messages one after the other, counts
-    tell. Returns whether there is anything."""
+    tell; and as they only grow, a stamp that the message before had need not be looked at again.
+    Returns whether there is anything."""
     counted = delivered.astype(needs.dtype)
+    looked = np.full(len(counted), NOT_OWN, stamp.dtype)
     found = False
     for i in range(len(done)):
         m = done[i]
         if m < 0:
             continue
-        if turn[m] == OWN:
+        me, row = origins[m], stamp[m]
+        if row != looked[me]:
+            looked[me] = row
             lacking = False
-            for o in range(len(counted)):
-                lacking |= needs[m, o] > counted[o]
+            if row != NOT_OWN:
+                for o in range(len(counted)):
+                    lacking |= needs[row, o] > counted[o]
             if lacking:
                 found = True
                 for o in range(len(counted)):
-                    for n in range(counted[o] - floor[o], needs[m, o] - floor[o]):
+                    for n in range(counted[o] - floor[o], needs[row, o] - floor[o]):
                         missing[start[o] + n] = True
-        counted[origins[m]] += 1
+        counted[me] += 1
     return found
 
 
 @kernel
-def knowing(needs: Ints, start: Ints, floor: Ints, low: Ints, high: Ints, known: Ints) -> None:
+def knowing(
+    stamp: Ints, needs: Ints, start: Ints, floor: Ints, low: Ints, high: Ints, known: Ints
+) -> None:
     """`known` says, for some message that is set apart, from which place on each origin's messages
     know of it, as far as that is known; here it learns of the own messages that know of it through
     others. What an origin sends later has delivered more, so that the first can be searched for."""
@@ -80,7 +89,7 @@ def knowing(needs: Ints, start: Ints, floor: Ints, low: Ints, high: Ints, known:
                 m = start[p] + middle - floor[p] - 1
                 aware = False
                 for o in range(members):
-                    aware |= needs[m, o] >= known[o]
+                    aware |= needs[stamp[m], o] >= known[o]
                 if aware:
                     last = middle
                 else:

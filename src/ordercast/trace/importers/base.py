@@ -19,19 +19,18 @@ __all__ = [
     "Job",
     "Log",
     "Options",
+    "Portion",
     "Record",
     "Report",
     "Where",
     "compiled",
     "microseconds",
     "natural",
-    "numbered_lines",
 ]
 
 Addressees = Literal["receivers", "others", "everyone"]
 PLACES_SHOWN = 5
 TOO_LARGE = "a position, time, number or size that is negative or too large"
-CHUNK = 1 << 20
 _UNIT_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
@@ -63,7 +62,17 @@ class Where(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}, line {self.line}"
+        return f"{self.file}, {'row' if self.file.endswith('.parquet') else 'line'} {self.line}"
+
+
+class Portion(NamedTuple):
+    """A part of a file, for a task of its own: the lines that begin in a range of bytes, or a range
+    of row groups."""
+
+    start: int
+    stop: int
+    before: int
+    """How many lines or rows come before it, so that its own have their right numbers."""
 
 
 class Record(NamedTuple):
@@ -171,6 +180,8 @@ class Job:
     """Told how many bytes have been read."""
     ids_beside: Callable[[Iterator[tuple[str, int, int, str]]], None] = lambda _: None
     """Takes the messages' own ids if they are many."""
+    portion: Portion | None = None
+    """Of the only file, if not all of it is to be read."""
     run: str = field(init=False)
     """Its name, where the log has none: as the user says, or the file's, or the directory's."""
 
@@ -197,25 +208,6 @@ class Importer:
     """Told which kinds of records there were."""
     run_each: bool = False
     """Is each of several files a run of its own?"""
-
-
-def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tuple[Where, str]]:
-    """Line by line, with its place; blank lines count, and are left out unless asked for."""
-    name, waiting = str(file), 0
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            waiting += len(line)
-            if waiting > CHUNK:
-                job.advance(waiting)
-                waiting = 0
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                job.report.unusable(Where(name, number), "not text in UTF-8")
-                continue
-            if blank or text.strip():
-                yield Where(name, number), text.rstrip("\r\n")
-    job.advance(waiting)
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:

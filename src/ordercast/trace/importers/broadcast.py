@@ -24,8 +24,8 @@ from ordercast.trace.importers.base import (
     Where,
     compiled,
     natural,
-    numbered_lines,
 )
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.localized import judge_localized, read_dependencies
 
 __all__ = ["BROADCAST", "Step", "events_of", "files_by_process", "process_name", "steps"]

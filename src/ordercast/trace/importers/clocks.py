@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Clock", "Learned", "flaws", "learn"]
+__all__ = ["Clock", "Learned", "Point", "flaws", "learn"]
 
 Clock = dict[str, int]
 Point = tuple[str, int]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ordercast.errors import SetupError, TraceError
-from ordercast.trace.importers.base import Job, Where, numbered_lines
+from ordercast.trace.importers.base import Job, Report, Where
+from ordercast.trace.importers.lines import lines_between, numbered_lines
 
-__all__ = ["rows_of"]
+__all__ = ["first_columns", "rows_of", "survey"]
 
 Row = tuple[int, list[str], dict[str, Any]]
 """The line or row number, the columns there are, and the values."""
@@ -21,27 +23,71 @@ Row = tuple[int, list[str], dict[str, Any]]
 def rows_of(job: Job, file: Path) -> Iterator[Row]:
     if file.suffix == ".parquet":
         yield from _parquet(job, file)
-    elif file.suffix in (".jsonl", ".ndjson", ".json"):
+    elif _is_json(file):
         yield from _jsonl(job, file)
     else:
         yield from _csv(job, file)
 
 
-def _csv(job: Job, file: Path) -> Iterator[Row]:
-    lines = (line + "\n" for _, line in numbered_lines(job, file, blank=True))
-    reader = csv.reader(lines, delimiter="\t" if file.suffix == ".tsv" else ",")
-    columns: list[str] = []
+def first_columns(job: Job, file: Path) -> list[str]:
+    """Those of the file's first row, which say what the others mean, wherever a portion begins."""
+    whole = replace(job, portion=None, report=Report(skip_bad_rows=True), advance=lambda _: None)
+    return next((columns for _, columns, _ in rows_of(whole, file)), [])
+
+
+def survey(file: Path, start: int, stop: int) -> tuple[int, bool]:
+    """How many lines begin in this range of bytes, and whether each of them is a row by itself. If
+    all are, the file can be cut between any two."""
+    count = quoted = 0
+
+    def with_quotes() -> Iterator[str]:
+        nonlocal count, quoted
+        for line in lines_between(file, start, stop):
+            count += 1
+            if b'"' in line:
+                quoted += 1
+                yield line.decode(errors="replace").rstrip("\r\n") + "\n"
+        yield "behind the last\n"
+
+    if _is_json(file):
+        return sum(1 for _ in lines_between(file, start, stop)), True
     try:
-        for values in reader:
+        # A value that goes on behind its line would swallow the next one.
+        rows = sum(1 for _ in _reader(with_quotes(), file))
+    except csv.Error:
+        return count, False
+    return count, rows == quoted + 1
+
+
+def _is_json(file: Path) -> bool:
+    return file.suffix in (".jsonl", ".ndjson", ".json")
+
+
+def _reader(lines: Iterable[str], file: Path) -> Iterator[list[str]]:
+    return csv.reader(lines, delimiter="\t" if file.suffix == ".tsv" else ",")
+
+
+def _csv(job: Job, file: Path) -> Iterator[Row]:
+    at = 0 if job.portion is None else job.portion.before
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        for where, line in numbered_lines(job, file, blank=True):
+            at = where.line
+            yield line + "\n"
+
+    columns = first_columns(job, file) if at else []
+    try:
+        for values in _reader(lines(), file):
             if not columns:
                 columns = [name.strip() for name in values]
             elif len(values) == len(columns):
-                yield reader.line_num, columns, dict(zip(columns, values, strict=True))
+                yield at, columns, dict(zip(columns, values, strict=True))
             elif values:
-                where = Where(str(file), reader.line_num)
+                where = Where(str(file), at)
                 job.report.unusable(where, f"{len(values)} values for {len(columns)} columns")
     except csv.Error as error:
-        raise TraceError(f"{file}, line {reader.line_num}: not CSV: {error}") from None
+        raise TraceError(f"{file}, line {at}: not CSV: {error}") from None
 
 
 def _jsonl(job: Job, file: Path) -> Iterator[Row]:
@@ -66,8 +112,8 @@ def _parquet(job: Job, file: Path) -> Iterator[Row]:
         ) from None
     try:
         with pq.ParquetFile(file) as source:
-            number = 0
-            for batch in source.iter_batches(1 << 14):
+            start, stop, number = job.portion or (0, source.num_row_groups, 0)
+            for batch in source.iter_batches(1 << 14, row_groups=range(start, stop)):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, source.schema_arrow.names, row

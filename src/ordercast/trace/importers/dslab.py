@@ -22,8 +22,8 @@ from ordercast.trace.importers.base import (
     Record,
     Where,
     microseconds,
-    numbered_lines,
 )
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.store import Store, gathered
 
 __all__ = ["DSLAB"]

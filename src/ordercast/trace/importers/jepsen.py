@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ordercast.trace.importers.base import Importer, Job, Log, Record, Where, numbered_lines
+from ordercast.trace.importers.base import Importer, Job, Log, Record, Where
 from ordercast.trace.importers.edn import EdnSet, read_edn
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.sightings import Sightings
 from ordercast.trace.importers.store import Store, gathered
 

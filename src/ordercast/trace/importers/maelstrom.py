@@ -13,7 +13,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ordercast.trace.importers.base import Importer, Job, Log, Record, Where, numbered_lines
+from ordercast.trace.importers.base import Importer, Job, Log, Record, Where
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.sightings import Sightings
 from ordercast.trace.importers.store import Store, gathered
 

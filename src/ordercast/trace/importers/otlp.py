@@ -24,9 +24,9 @@ from ordercast.trace.importers.base import (
     Record,
     Report,
     Where,
-    numbered_lines,
 )
 from ordercast.trace.importers.kinds import kinds_of
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.store import gathered
 
 __all__ = ["OTLP"]

@@ -22,13 +22,13 @@ from ordercast.trace.importers.base import (
     Log,
     Where,
     compiled,
-    numbered_lines,
 )
 from ordercast.trace.importers.inference import infer
+from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.stamped import Stamped
 from ordercast.trace.importers.store import Store, gathered
 
-__all__ = ["LAYOUTS", "SHIVIZ"]
+__all__ = ["LAYOUTS", "SHIVIZ", "parser_of", "stamped_events"]
 
 LAYOUTS = {
     "clock first": r"^(?:(?<timestamp>\d+) )?(?<host>\S+) (?<clock>\{.*\})\n(?<event>.*)$",
@@ -41,23 +41,29 @@ _decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def read(job: Job) -> Iterator[Log]:
-    store = Store(job)
-    yield from gathered(job, infer(job, store, _events(job)), store=store)
+    store, parser = Store(job), parser_of(job)
+    events = (event for file in job.files for event in stamped_events(job, file, parser))
+    yield from gathered(job, infer(job, store, events), store=store)
 
 
-def _events(job: Job) -> Iterator[Stamped]:
-    wanted, delimiter = job.options.parser, job.options.delimiter
-    parser = compiled(wanted or _layout(job), "--parser", needs=["host", "clock", "event"])
+def parser_of(job: Job) -> str:
+    """The user's, or that of the layout which the first file has, for all of them."""
+    parser = job.options.parser or _layout(job)
+    compiled(parser, "--parser", needs=["host", "clock", "event"])
+    return parser
+
+
+def stamped_events(job: Job, file: Path, parser: str) -> Iterator[Stamped]:
+    """What one file says."""
+    pattern, delimiter, found = compiled(parser, "--parser"), job.options.delimiter, False
     ends = compiled(delimiter, "--delimiter") if delimiter is not None else None
-    for file in job.files:
-        found = 0
-        for where, run, match in _matches(job, file, parser, ends):
-            found += 1
-            event = _stamped(job, where, run, match)
-            if event is not None:
-                yield event
-        if not found:
-            raise TraceError(f"{file}: the parser {parser.pattern!r} finds no event in it")
+    for where, run, match in _matches(job, file, pattern, ends):
+        found = True
+        event = _stamped(job, where, run, match)
+        if event is not None:
+            yield event
+    if not found:
+        raise TraceError(f"{file}: the parser {pattern.pattern!r} finds no event in it")
 
 
 def _matches(

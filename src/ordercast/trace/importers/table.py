@@ -18,7 +18,7 @@ from typing import Any
 
 from ordercast.errors import UsageError
 from ordercast.trace.importers.base import Importer, Job, Log, Options, Record, Where, microseconds
-from ordercast.trace.importers.columns import rows_of
+from ordercast.trace.importers.columns import first_columns, rows_of
 from ordercast.trace.importers.kinds import KINDS, kinds_of
 from ordercast.trace.importers.store import gathered
 
@@ -123,6 +123,7 @@ def records_of(job: Job, file: Path) -> Iterator[Record]:
     mapping: Mapping | None = None
     for number, columns, row in rows_of(job, file):
         if mapping is None:
+            columns = columns if job.portion is None else first_columns(job, file)
             mapping = Mapping(job.options, columns, file)
             _tell_order(job, mapping)
         where = Where(str(file), number)

@@ -19,6 +19,7 @@ from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.huge.segments import Unhealthy
 from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.rows import load
+from ordercast.pipeline.settling import settles
 from ordercast.pipeline.source import Source
 from ordercast.trace.parquet import LogWriter, arrow_schema
 
@@ -37,6 +38,7 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
     pieces = [group.piece for group in source.groups]
     stretches = sum(piece.rows for piece in pieces) // (1 << STRETCH_BITS) + 1
 
+    @settles
     def scatter(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
@@ -46,6 +48,7 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
                 else:
                     yield from _scattered(events)
 
+    @settles
     def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: dict[int, list[pa.Table]] = {}
         for batch in batches:

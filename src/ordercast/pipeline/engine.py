@@ -30,6 +30,7 @@ from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source
 from ordercast.pipeline.results import Results, concluded, once
 from ordercast.pipeline.rows import FLAWS, load
+from ordercast.pipeline.settling import settle, settles
 from ordercast.pipeline.shipping import in_tasks, is_local
 from ordercast.pipeline.source import Item, Source, huge_runs, inspect, items
 from ordercast.trace.manifest import Manifest
@@ -149,6 +150,7 @@ class _Tasks:
             for batch in batches:
                 for index in batch.column("id").to_pylist():
                     yield _answer(function, those[index])
+            settle(function.__qualname__)
 
         if not those:
             return []
@@ -193,6 +195,7 @@ def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> Dat
     bounds = [(item.pieces, item.low, item.high) for item in work]
     described = [pack(item.described) for item in work]
 
+    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
@@ -226,6 +229,7 @@ def _between(events: pa.Table, low: str, high: str | None) -> pa.Table:
 def _judge_packed(packed: DataFrame, buckets: int, options: Options) -> DataFrame:
     """in: `packing`"""
 
+    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for together in gathered(batches):
             yield from _judged(*together, options)

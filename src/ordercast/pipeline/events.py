@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from ordercast.pipeline.results import spark_schema, spark_type
 from ordercast.pipeline.rows import load
+from ordercast.pipeline.settling import settles
 from ordercast.pipeline.source import Source
 from ordercast.trace.parquet import arrow_schema
 
@@ -28,6 +29,7 @@ def read_events(spark: SparkSession, source: Source) -> DataFrame:
     schema = arrow_schema()
     pieces = (*source.lines, *(group.piece for group in source.groups))
 
+    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():

@@ -1,4 +1,4 @@
-"""ordercast itself: an application that awaits `group.send` and iterates over the group."""
+"""ordercast itself, in an application that sends and takes messages one by one, or in batches."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ class _Member:
     def __init__(self, group: ordercast.Group, sink: Sink, *, batches: bool) -> None:
         self._group = group
         self._sink = sink
+        self._batches = batches
         self._reading = asyncio.create_task(self._read_batches() if batches else self._read())
         self.leave = contextlib.AsyncExitStack()
 
     async def publish(self, blobs: Sequence[bytes]) -> None:
+        if self._batches:
+            await self._group.send_many(blobs)
+            return
         send = self._group.send
         for blob in blobs:
             await send(blob)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         UsageError,
     )
     from ordercast.runtime.discovery import DiscoveryError
-    from ordercast.runtime.group import Batch, Delivery, Group, Receipt, View
+    from ordercast.runtime.group import Batch, Delivery, Group, View
     from ordercast.runtime.holds import Hold
     from ordercast.runtime.join import join
     from ordercast.runtime.metrics import metrics as metrics
+    from ordercast.runtime.receipts import Receipt, Receipts
     from ordercast.runtime.settings import Settings
     from ordercast.runtime.status import Status
     from ordercast.runtime.telemetry import traced as traced
@@ -42,6 +43,7 @@ __all__ = [
     "OrdercastError",
     "PeerError",
     "Receipt",
+    "Receipts",
     "Settings",
     "SetupError",
     "Status",
@@ -61,9 +63,10 @@ _HOMES = {
         "UsageError",
     ),
     "runtime.discovery": ("DiscoveryError",),
-    "runtime.group": ("Batch", "Delivery", "Group", "Receipt", "View"),
+    "runtime.group": ("Batch", "Delivery", "Group", "View"),
     "runtime.holds": ("Hold",),
     "runtime.join": ("join",),
+    "runtime.receipts": ("Receipt", "Receipts"),
     "runtime.settings": ("Settings",),
     "runtime.status": ("Status",),
     # These need extras, so they are not among the names that `import *` takes.

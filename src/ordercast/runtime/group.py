@@ -12,7 +12,8 @@ from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 from ordercast.runtime.holds import Hold, holds
-from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES
+from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, portions
+from ordercast.runtime.receipts import Receipt, Receipts
 from ordercast.runtime.status import Status, status_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.outgoing import Slot
 
-__all__ = ["Batch", "Delivery", "Group", "Receipt", "View"]
+__all__ = ["Batch", "Delivery", "Group", "View"]
 
 MESSAGES_A_TURN = 2048
 """An application that never waits for anything still lets the loop turn that often."""
@@ -76,33 +77,6 @@ class View(Struct, frozen=True):
     """Given up for good."""
 
 
-class Receipt(Struct, frozen=True, eq=False, gc=False):
-    """The sender's end of one message."""
-
-    _group: Group
-    _slot: Slot
-    _place: int
-
-    @property
-    def number(self) -> int:
-        return self._slot.first + self._place
-
-    @property
-    def id(self) -> str:
-        return f"{self._group.me}:{self.number}"
-
-    async def stable(self) -> None:
-        """Wait until a majority of those it is for hold the message: it outlives any minority."""
-        await self._group._until_stable(self._slot)
-
-    async def delivered_by(self, *names: str) -> tuple[str, ...]:
-        """Wait until these members have delivered it, or all it is for; says who has by now."""
-        return await self._group._until_delivered(self._slot, names)
-
-    def __repr__(self) -> str:
-        return f"<Receipt of {self.id}>"
-
-
 class Group:
     """Made by `ordercast.join`. Iterate to receive; any task may send."""
 
@@ -137,8 +111,10 @@ class Group:
             or slot is None
             or slot.to is not None
             or size > BUNDLE_BYTES
+            or payload.__class__ is not bytes
         ):
-            slot = await self._room(size, to)
+            payload = _checked_payload(payload)
+            slot = await self._room(to)
         payloads = slot.payloads
         place = len(payloads)
         payloads.append(payload)
@@ -147,12 +123,28 @@ class Group:
             outgoing.busy = True
         return Receipt(self, slot, place)
 
-    async def _room(self, size: int, to: Iterable[str] | None) -> Slot:
+    async def send_many(
+        self, payloads: Iterable[bytes], to: Iterable[str] | None = None
+    ) -> Receipts:
+        """Send these in a row: as a loop of `send`, at a fraction of its cost for each. If it is
+        cancelled while it waits, those that fitted into earlier bundles were sent."""
+        outgoing = self._outgoing
+        sent: list[tuple[Slot, int, int]] = []
+        to = to if to is None or isinstance(to, str) else tuple(to)
+        for portion, size in portions(_checked_payloads(payloads)):
+            slot = await self._room(to)
+            while outgoing.bytes and outgoing.bytes + size > BUNDLE_BYTES:
+                outgoing.flush()
+                slot = await self._room(to)
+            sent.append((slot, len(slot.payloads), len(portion)))
+            slot.payloads += portion
+            outgoing.bytes += size
+            if outgoing.bytes >= BUNDLE_BYTES:
+                outgoing.busy = True
+        return Receipts(self, sent)
+
+    async def _room(self, to: Iterable[str] | None) -> Slot:
         """The bundle for a message, once there is room in it."""
-        if size > PAYLOAD_BYTES_MAX:
-            raise UsageError(
-                f"a message of {size} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
-            )
         indices = to if to is None and not self._to_one else self._destinations(to)
         if self._outgoing.busy:
             await self._outgoing.room()
@@ -304,3 +296,24 @@ class Group:
 
     def _names(self, indices: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._node.names[index] for index in sorted(indices))
+
+
+def _checked_payloads(payloads: Iterable[bytes]) -> list[bytes]:
+    those = list(payloads)
+    if {bytes}.issuperset(map(type, those)) and sum(map(len, those)) <= PAYLOAD_BYTES_MAX:
+        return those  # most of the time, and this is how it is found out fastest
+    return [_checked_payload(payload) for payload in those]
+
+
+def _checked_payload(payload: bytes) -> bytes:
+    if payload.__class__ is not bytes:
+        if not isinstance(payload, (bytes, bytearray, memoryview)):
+            raise UsageError(
+                f"a message of type {type(payload).__name__}: send bytes, as in text.encode()"
+            )
+        payload = bytes(payload)
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise UsageError(
+            f"a message of {len(payload)} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
+        )
+    return payload

@@ -98,6 +98,8 @@ class Node:
         )
         self._closed = False
         self._inbox: list[tuple[Peer, bytes]] = []
+        self._ended: list[str] = []
+        """Timers of the protocol that were up meanwhile."""
         self._news = asyncio.Event()
         self._held_max = 0
         self.bundles_sent = 0
@@ -335,9 +337,19 @@ class Node:
         if len(self.outgoing) < CROWD:
             self.take_in()
 
+    def timer_ended(self, name: str) -> None:
+        """One of the protocol's. It may deliver something, so the same goes for it."""
+        self._ended.append(name)
+        if len(self.outgoing) < CROWD:
+            self.take_in()
+
     def take_in(self) -> None:
         """See to what has come."""
         self.outgoing.flush()
+        ended, self._ended = self._ended, []
+        for name in ended:
+            self._inputs.other("timer", name)
+            self.stir()
         inbox, self._inbox = self._inbox, []
         take = self._inputs.take
         for peer, packet in inbox:

@@ -9,7 +9,7 @@ delay.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
@@ -17,13 +17,31 @@ from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
 
-__all__ = ["BUNDLE_BYTES", "OVERHEAD_BYTES", "Outgoing", "Slot"]
+__all__ = ["BUNDLE_BYTES", "OVERHEAD_BYTES", "Outgoing", "Slot", "portions"]
 
 BUNDLE_BYTES = 64 * 2**10
 MANY = 16
 """So many messages within the lingering time, and company is worth waiting for."""
 OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
+
+
+def portions(payloads: list[bytes]) -> Iterator[tuple[list[bytes], int]]:
+    """The messages in portions that fit into a bundle, and what each counts for; one that fits
+    into none is a portion by itself."""
+    size = sum(map(len, payloads)) + OVERHEAD_BYTES * len(payloads)
+    if size <= BUNDLE_BYTES:
+        if payloads:
+            yield payloads, size
+        return
+    begin = size = 0
+    for place, payload in enumerate(payloads):
+        more = len(payload) + OVERHEAD_BYTES
+        if size + more > BUNDLE_BYTES and place > begin:
+            yield payloads[begin:place], size
+            begin, size = place, 0
+        size += more
+    yield payloads[begin:], size
 
 
 class Slot:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ordercast.errors import SetupError
-from ordercast.runtime.group import Delivery, Group, Receipt
+from ordercast.runtime.group import Delivery, Group
+from ordercast.runtime.receipts import Receipt
 
 try:
     from opentelemetry import propagate as propagation

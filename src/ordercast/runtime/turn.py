@@ -166,8 +166,6 @@ class Turn:
     def _timer_ends(self, name: str) -> None:
         self._timers.pop(name, None)
         try:
-            self._node.outgoing.flush()
-            self._inputs.other("timer", name)
-            self.stir()
+            self._node.timer_ended(name)
         except Exception as bug:
             self._node.fail(bug)

@@ -45,6 +45,21 @@ def test_json_names_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     }
 
 
+def test_revoking_says_where_the_list_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["keys", "keys", "--group", "orders", "a", "b"])
+    capsys.readouterr()
+    assert main(["keys", "keys", "--group", "orders", "--revoke", "b"]) == 0
+    said, complaints = capsys.readouterr()
+    assert complaints == ""
+    assert said.startswith("group orders: revoked b; 1 on the list\nCopy keys/revoked.pem to")
+    assert main(["keys", "keys", "--group", "orders", "--revoke", "a", "b", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert (done["file"], done["total"], done["members"]) == ("keys/revoked.pem", 2, ["a", "b"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -52,6 +67,8 @@ def test_json_names_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["--group", "sales", "b"], "is the CA of group 'orders', not of 'sales'"),
         (["--group", "orders", "b/c"], "'b/c' cannot be the name of a member"),
         (["--group", "orders", "b", "--days", "-1"], "-1 days: choose from 1"),
+        (["--group", "orders", "--revoke", "b"], "there is no file"),
+        (["--group", "orders", "--revoke", "a", "--days", "9"], "--days is for new certificates"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -98,7 +115,7 @@ def test_the_commands_and_the_program_of_the_page_work(
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
     commands = re.findall(r"^    ordercast (keys .+)$", text, re.MULTILINE)
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         assert main(shlex.split(command)) == 0
     [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -20,6 +20,8 @@ WORLDS: list[tuple[str, Program, int]] = [
     ("unicasts and a crash", UNICASTS[0], 1),
 ]
 STATES_MAX = 40_000
+PART = 12_000
+"""Of those that have more; how far a search gets that does not end is a matter of time only."""
 TOO_MANY = {
     ("majority", "two broadcasts and a crash"),
     ("majority", "three broadcasts"),
@@ -47,14 +49,15 @@ def test_no_interleaving_breaks_a_promise(
     ordering: str, dissemination: str, world: str, request: pytest.FixtureRequest
 ) -> None:
     _, program, crashes = next(entry for entry in WORLDS if entry[0] == world)
+    too_many = bool({(ordering, world), (dissemination, world)} & TOO_MANY)
     found = model_check(
         lambda me, size: catalog.build(ordering, dissemination, me, size),
         program,
         catalog.promises(ordering, dissemination, crashes=crashes > 0),
         crashes=crashes,
-        states_max=STATES_MAX,
+        states_max=PART if too_many else STATES_MAX,
     )
     assert found.failure is None, "\n".join(found.failure)
     assert found.finals > 0
-    assert found.complete or {(ordering, world), (dissemination, world)} & TOO_MANY
+    assert found.complete or too_many
     request.config.stash.setdefault(EXPLORED, []).append(found.states)

@@ -107,9 +107,10 @@ def test_neither_order_nor_files_nor_partitions_change_a_byte(
     third = len(rows) // 3
     (tmp_path / "events" / "a.jsonl").write_bytes(b"".join(map(encode_event, rows[:third])))
     pq.write_table(to_table(rows[third:]), tmp_path / "events" / "b.parquet", row_group_size=7777)
-    assert pipeline.judge(tmp_path, spark=spark) == expected
+    judgement = pipeline.judge(tmp_path, spark=spark)
+    assert judgement == expected
     json = msgspec.json.encode
-    assert json(pipeline.judge(tmp_path, spark=spark).to_json()) == json(expected.to_json())
+    assert json(judgement.to_json()) == json(expected.to_json())
 
 
 def test_kernels_say_the_same_compiled_or_not(traces: list[Trace]) -> None:

@@ -32,7 +32,9 @@ SUBJECTS = (
 )
 
 
-def random_plan(seed: int, *, processes: int = 5, seconds: float = 4.0) -> Plan:
+def random_plan(
+    seed: int, *, processes: int = 5, seconds: float = 4.0, interval_ms: int = 20
+) -> Plan:
     """Every process that is killed comes back: nothing may be lost, whatever the algorithm."""
     chance = Random(f"soak {seed}")
     ordering, dissemination = chance.choice(SUBJECTS)
@@ -52,8 +54,8 @@ def random_plan(seed: int, *, processes: int = 5, seconds: float = 4.0) -> Plan:
         ordering=ordering,
         dissemination=dissemination,
         processes=processes,
-        messages=int(seconds * 1000 / 20),
-        interval_ms=20,
+        messages=int(seconds * 1000 / interval_ms),
+        interval_ms=interval_ms,
         seed=seed,
         faults=parse_faults(",".join(faults)),
         timeout_s=60 + 10 * seconds,

@@ -274,7 +274,7 @@ def test_a_link_with_a_bug_does_not_survive_losses(
         f"    exec({bug!r})\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    asked = plan("loss:5%", "unordered", "best_effort", timeout_s=12)
+    asked = plan("loss:5%", "unordered", "best_effort", timeout_s=8)
     outcome, trace = run(asked, tmp_path / "trace")
     assert outcome.traffic is not None
     assert outcome.traffic.lost

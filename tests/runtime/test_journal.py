@@ -662,6 +662,9 @@ def test_a_disk_that_is_full_confirms_nothing_that_is_not_written(
         commit(journal, bytes(200_000))
 
 
+KILLS = 20
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_kill_nine_at_any_moment_loses_nothing_that_was_confirmed(
     tmp_path: Path, policy: Policy
@@ -669,7 +672,7 @@ def test_kill_nine_at_any_moment_loses_nothing_that_was_confirmed(
     random = Random(policy)
     reported = 0
     repaired = 0
-    for generation in range(40):
+    for generation in range(KILLS):
         command = [sys.executable, "-m", journal_child.__name__, tmp_path, policy]
         child = subprocess.Popen([*command, str(generation)], stdout=subprocess.PIPE)
         assert child.stdout is not None
@@ -696,7 +699,7 @@ def test_kill_nine_at_any_moment_loses_nothing_that_was_confirmed(
             assert journal.recovered is not None
             repaired += journal.recovered.repaired_bytes > 0
     assert reported > 400
-    print(f"{policy}: {reported} records confirmed, {repaired} torn tails in 40 kills")
+    print(f"{policy}: {reported} records confirmed, {repaired} torn tails in {KILLS} kills")
 
 
 def reported_now(lines: list[bytes]) -> int:

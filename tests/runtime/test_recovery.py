@@ -57,17 +57,17 @@ def broken_promises(trace: Trace, ordering: str, dissemination: str) -> list[str
 
 
 @pytest.mark.parametrize(
-    ("order", "dissemination"),
+    ("sync", "order", "dissemination"),
     [
-        ("causal_vector", "majority_acks"),
-        ("causal_history", "majority"),
-        ("fifo", "gossip"),
-        ("total_coordinator", "direct"),
-        ("total_lamport", "direct"),
-        ("total_skeen", "direct"),
+        ("write", "causal_vector", "majority_acks"),
+        ("disk", "causal_vector", "majority_acks"),
+        ("write", "causal_history", "majority"),
+        ("disk", "fifo", "gossip"),
+        ("write", "total_coordinator", "direct"),
+        ("disk", "total_lamport", "direct"),
+        ("write", "total_skeen", "direct"),
     ],
 )
-@pytest.mark.parametrize("sync", ["write", "disk"])
 def test_killed_at_any_moment_and_back_as_if_nothing_had_happened(
     tmp_path: Path, order: str, dissemination: str, sync: str
 ) -> None:

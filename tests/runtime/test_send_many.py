@@ -70,11 +70,11 @@ def test_any_sizes_come_whole_and_in_order() -> None:
 
 
 def test_portions_fill_bundles_and_never_overfill_them() -> None:
-    assert list(portions([])) == []
+    assert list(portions([], 0)) == []
     chance = random.Random(7)
     for _ in range(30):
         sizes = [chance.choice([0, 10, 5_000, 70_000]) for _ in range(chance.randrange(9_000))]
-        found = list(portions([bytes(size) for size in sizes]))
+        found = list(portions([bytes(size) for size in sizes], sum(sizes)))
         assert [len(each) for portion, _ in found for each in portion] == sizes
         for portion, size in found:
             assert size == sum(len(each) + OVERHEAD_BYTES for each in portion)

@@ -15,7 +15,6 @@ from msgspec import Meta, Struct
 
 from ordercast.errors import PeerError
 from ordercast.protocols.messages import Message, MessageId
-from ordercast.trace.spans import sizes_of
 
 __all__ = ["BUNDLE_MESSAGES_MAX", "Bundle", "Opened", "pack", "unpack"]
 
@@ -63,23 +62,14 @@ class Bundle(Struct, frozen=True):
         )
 
 
-class Opened:
+class Opened(Struct, gc=False):
     """A bundle that was looked into, so that it need not be done twice."""
 
-    __slots__ = ("_sizes", "first", "id", "payloads")
-
-    def __init__(self, id: MessageId, first: int, payloads: list[bytes]) -> None:
-        self.id = id
-        self.first = first
-        self.payloads = payloads
-        self._sizes: int | list[int] | None = None
-
-    @property
-    def sizes(self) -> int | list[int]:
-        """As the trace has them."""
-        if self._sizes is None:
-            self._sizes = sizes_of(self.payloads)
-        return self._sizes
+    id: MessageId
+    first: int
+    payloads: list[bytes]
+    sizes: int | list[int] | None = None
+    """As the trace has them, once it has asked."""
 
 
 def pack(first: int, payloads: Sequence[bytes]) -> bytes:

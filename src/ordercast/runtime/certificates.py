@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ordercast.errors import UsageError
 from ordercast.runtime.keys import KeyFiles, Made, check_name, identity
 
-__all__ = ["make"]
+__all__ = ["CLOCKS_DIFFER", "Authority", "make", "the_authority", "write_new"]
 
 AUTHORITY_DAYS = 3650
 DAYS_MAX = 36_500
@@ -127,8 +127,8 @@ def _check(directory: Path, group: str, names: tuple[str, ...], *, days: int) ->
         raise UsageError(f"{days} days: choose from 1 to {DAYS_MAX}")
     for name in names:
         check_name(name)
-        if name.lower() == "ca":
-            raise UsageError(f"a member cannot be called {name!r}: ca.pem is the group's own")
+        if name.lower() in ("ca", "revoked"):
+            raise UsageError(f"a member cannot be called {name!r}: {name}.pem is the group's own")
         if names.count(name) > 1:
             raise UsageError(f"{name!r} is named twice")
         for file in KeyFiles.of(directory, name)[1:]:
@@ -141,6 +141,14 @@ def _authority(directory: Path, group: str, *, now: datetime, days: int) -> tupl
     certificate, key = directory / "ca.pem", directory / "ca.key"
     if not certificate.exists() and not key.exists():
         return Authority.new(group, now=now, days=max(days, AUTHORITY_DAYS)), True
+    return the_authority(directory, group), False
+
+
+def the_authority(directory: Path, group: str) -> Authority:
+    """The CA that is there, and is that of this group."""
+    certificate, key = directory / "ca.pem", directory / "ca.key"
+    if not certificate.exists() and not key.exists():
+        raise UsageError(f"there is no CA in {directory}: give the directory of ca.pem and ca.key")
     for file, other in ((certificate, key), (key, certificate)):
         if not file.exists():
             raise UsageError(f"there is {other} and no {file.name}: put both into {directory}")
@@ -150,7 +158,7 @@ def _authority(directory: Path, group: str, *, now: datetime, days: int) -> tupl
             f"{certificate} is the CA of group {authority.group!r}, not of {group!r}: "
             "give each group a directory of its own"
         )
-    return authority, False
+    return authority
 
 
 def _write_all(contents: list[tuple[Path, bytes, int]]) -> None:
@@ -158,7 +166,7 @@ def _write_all(contents: list[tuple[Path, bytes, int]]) -> None:
     written: list[Path] = []
     try:
         for path, data, mode in contents:
-            _write_new(path, data, mode)
+            write_new(path, data, mode)
             written.append(path)
     except BaseException:
         for path in written:
@@ -166,7 +174,7 @@ def _write_all(contents: list[tuple[Path, bytes, int]]) -> None:
         raise
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def write_new(path: Path, data: bytes, mode: int) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

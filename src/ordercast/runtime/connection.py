@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from typing import TYPE_CHECKING, cast
 
 from ordercast.errors import PeerError
@@ -57,7 +56,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._peer is not None
 
     def write(self, frame: Frame) -> None:
-        self._transport.write(encode_frame(frame))
+        """Nothing, if the connection has just broken: the link keeps what has to arrive."""
+        if not self._transport.is_closing():
+            self._transport.write(encode_frame(frame))
 
     def close(self) -> None:
         """Hang up once everything that was written is on its way."""
@@ -102,10 +103,6 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = False
         self.gone.set()
         self._reception.closed(self)
-        if isinstance(error, ssl.SSLError) and self._peer is None:
-            # Whoever dials has shaken hands before the other side has looked at its certificate.
-            who = self._dialled.name if self._dialled is not None else None
-            self._reception.door.handshakes.fail(error, who)
         if self._peer is not None and self._peer.detach(self):
             logger.info(
                 "%s: lost the connection with %s",

@@ -33,7 +33,7 @@ from ordercast.runtime.bundle import Bundle, Opened, unpack
 from ordercast.runtime.link import Link
 from ordercast.runtime.standing import Standing
 from ordercast.trace.event import Kind
-from ordercast.trace.spans import Span
+from ordercast.trace.spans import Span, sizes_of
 
 __all__ = ["Core", "Report"]
 
@@ -142,10 +142,11 @@ class Core:
             return
         message = message_of(decoded)
         if message is not None:
-            self._at_hand = Opened(message.id, *unpack(message))
+            self._at_hand = opened = Opened(message.id, *unpack(message))
         effects = self.stack.receive(source, decoded)
         if message is not None and self.recording:
-            self._note("receive", message, control=len(packet) - len(message.payload))
+            control = len(packet) - len(message.payload)
+            self._note("receive", self.clock_us(), opened, control)
         before = self.delivered
         self._perform(effects)
         if message is not None and self.delivered == before:
@@ -221,12 +222,11 @@ class Core:
                 self._deliver(effect.message)
             elif isinstance(effect, Accept):
                 if self.recording:
-                    accepted = self._note("send", effect.message)
-                    if self.excerpt_chars:
-                        payloads = self._open(effect.message).payloads
-                        accepted.excerpts = [
-                            _excerpt(each, self.excerpt_chars) for each in payloads
-                        ]
+                    opened = self._open(effect.message)
+                    accepted = self._note("send", self.clock_us(), opened)
+                    accepted.destinations = effect.message.destinations
+                    if chars := self.excerpt_chars:
+                        accepted.excerpts = [_excerpt(each, chars) for each in opened.payloads]
             else:
                 self.timers[effect.name] = effect.delay_us
                 self.started.append(effect.name)
@@ -255,7 +255,7 @@ class Core:
         self.arrivals.pop(message.id, None)
         self.queue.append(bundle)
         if self.recording:
-            self._note("deliver", message)
+            self._note("deliver", bundle.time_us, opened)
         if origin == self.stack.me:
             self._own.pop(message.id, None)
             self.standing.told(origin, (number, number), 0)
@@ -282,28 +282,22 @@ class Core:
             self._at_hand = opened
         return opened
 
-    def _note(self, kind: Kind, message: Message, control: int | None = None) -> Span:
-        opened = self._open(message)
-        span = Span(
-            kind,
-            self.clock_us(),
-            message.id.origin,
-            opened.first,
-            len(opened.payloads),
-            opened.sizes,
-            control,
-            message.destinations if kind == "send" else None,
-        )
-        self._row(span)
+    def _note(
+        self, kind: Kind, time_us: int, opened: Opened, control_bytes: int | None = None
+    ) -> Span:
+        sizes = opened.sizes
+        if sizes is None:
+            sizes = opened.sizes = sizes_of(opened.payloads)
+        count = len(opened.payloads)
+        span = Span(kind, time_us, opened.id[0], opened.first, count, sizes, control_bytes)
+        self.rows += count
+        self.spans.append(span)
         return span
 
     def _mark(self, kind: Kind) -> None:
         if self.recording:
-            self._row(Span(kind, self.clock_us()))
-
-    def _row(self, span: Span) -> None:
-        self.rows += span.count
-        self.spans.append(span)
+            self.rows += 1
+            self.spans.append(Span(kind, self.clock_us()))
 
 
 _OUTSIDE = frozenset(

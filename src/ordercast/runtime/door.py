@@ -25,6 +25,7 @@ from ordercast.runtime.frames import (
 from ordercast.runtime.handshakes import Handshakes
 from ordercast.runtime.keys import peer_name
 from ordercast.runtime.logs import about
+from ordercast.runtime.revoked import RevokedList
 
 if TYPE_CHECKING:
     import ssl
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Door"]
 
 ASK_TIMEOUT_S = 5.0
+LOOK_EVERY_S = 2.0
+"""How often to see whether certificates have been revoked."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +57,15 @@ class Door:
         """Connections that ended because the other side broke the rules."""
         self.handshakes = Handshakes(name)
         self._server: asyncio.Server | None = None
+        self._revoked = RevokedList(credentials) if credentials is not None else None
+        self._next_look: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.WriteTransport] = set()
 
     async def open(self, host: str, port: int = 0) -> Address:
         loop = asyncio.get_running_loop()
         if self.credentials is not None:
             self.handshakes.watch(self.credentials.server, timeout_s=ASK_TIMEOUT_S)
+            self._look_at_revoked()
         self._server = await loop.create_server(
             self._protocol,
             host,
@@ -70,6 +76,8 @@ class Door:
         return Address(host, self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
         if self._server is not None:
             self._server.close()
         for transport in self._waiting:
@@ -123,6 +131,14 @@ class Door:
             raise PeerError(f"{address} answers with a {type(answer).__name__} frame")
         known = {name: _parsed(where) for name, where in answer.addresses.items()}
         return Answer(answer.name, known)
+
+    def _look_at_revoked(self) -> None:
+        """If the list has changed, everyone has to show their certificate again."""
+        assert self._revoked is not None
+        loop = asyncio.get_running_loop()
+        self._next_look = loop.call_later(LOOK_EVERY_S, self._look_at_revoked)
+        if self._revoked.renewed() and self.node is not None:
+            self.node.reception.hang_up()
 
     def _protocol(self) -> asyncio.BaseProtocol:
         if self.node is not None:

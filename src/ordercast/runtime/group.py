@@ -131,7 +131,7 @@ class Group:
         outgoing = self._outgoing
         sent: list[tuple[Slot, int, int]] = []
         to = to if to is None or isinstance(to, str) else tuple(to)
-        for portion, size in portions(_checked_payloads(payloads)):
+        for portion, size in portions(*_checked_payloads(payloads)):
             slot = await self._room(to)
             while outgoing.bytes and outgoing.bytes + size > BUNDLE_BYTES:
                 outgoing.flush()
@@ -298,11 +298,14 @@ class Group:
         return tuple(self._node.names[index] for index in sorted(indices))
 
 
-def _checked_payloads(payloads: Iterable[bytes]) -> list[bytes]:
+def _checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
+    """The messages, and their size in all."""
     those = list(payloads)
-    if {bytes}.issuperset(map(type, those)) and sum(map(len, those)) <= PAYLOAD_BYTES_MAX:
-        return those  # most of the time, and this is how it is found out fastest
-    return [_checked_payload(payload) for payload in those]
+    size = sum(map(len, those))
+    if size > PAYLOAD_BYTES_MAX or not {bytes}.issuperset(map(type, those)):
+        those = [_checked_payload(payload) for payload in those]
+        size = sum(map(len, those))
+    return those, size
 
 
 def _checked_payload(payload: bytes) -> bytes:

@@ -26,10 +26,10 @@ OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
 
 
-def portions(payloads: list[bytes]) -> Iterator[tuple[list[bytes], int]]:
-    """The messages in portions that fit into a bundle, and what each counts for; one that fits
-    into none is a portion by itself."""
-    size = sum(map(len, payloads)) + OVERHEAD_BYTES * len(payloads)
+def portions(payloads: list[bytes], total: int) -> Iterator[tuple[list[bytes], int]]:
+    """The messages, of so many bytes in `total`, in portions that fit into a bundle, and what each
+    counts for; one that fits into none is a portion by itself."""
+    size = total + OVERHEAD_BYTES * len(payloads)
     if size <= BUNDLE_BYTES:
         if payloads:
             yield payloads, size

@@ -71,6 +71,11 @@ class Reception:
     def turned_away(self) -> None:
         self.door.turned_away += 1
 
+    def hang_up(self) -> None:
+        """On everyone, without a word: whoever may come back does, and loses nothing."""
+        for connection in self.connections:
+            connection.abort()
+
     async def close(self) -> None:
         """Let nobody in any more, and hang up on everyone, politely and then not."""
         self.door.close()
@@ -88,8 +93,7 @@ class Reception:
 
     def abort(self) -> None:
         self.door.close()
-        for connection in self.connections:
-            connection.abort()
+        self.hang_up()
 
     def _name_of(self, index: int) -> str:
         names = self.node.names

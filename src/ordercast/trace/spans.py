@@ -51,7 +51,7 @@ class Head(Struct, frozen=True, array_like=True, tag="ordercast spans 1"):
     """The line that the run's manifest should have, as far as this member knows."""
 
 
-class Span(Struct, array_like=True, tag="span"):
+class Span(Struct, array_like=True, tag="span", gc=False):
     """What one process did with messages `first`, `first + 1`, … of `origin`."""
 
     kind: Kind
@@ -103,10 +103,12 @@ class SpanLog:
     def write(self, spans: Iterable[Span]) -> None:
         """All in one go: in the kernel when this returns, so that nobody can unwrite it."""
         records: list[bytes] = []
+        rows = 0
         for span in spans:
             body = _encode(span)
             records += len(body).to_bytes(LENGTH, "big"), body
-            self.position += span.count
+            rows += span.count
+        self.position += rows
         data = b"".join(records)
         self._bytes += len(data)
         while data:

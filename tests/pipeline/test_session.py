@@ -174,9 +174,13 @@ def test_what_ships_is_named_by_what_is_in_it(
 ) -> None:
     here, elsewhere = tmp_path / "packed", tmp_path / "packages" / "ordercast"
     here.mkdir()
+    # Of a copy, as others may be compiling the kernels of the original.
+    original = tmp_path / "original" / "ordercast"
+    shutil.copytree(Path(ordercast.__file__).parent, original)
+    monkeypatch.setattr(ordercast, "__file__", str(original / "__init__.py"))
     first = pack(here)
     content = first.read_bytes()
-    shutil.copytree(Path(ordercast.__file__).parent, elsewhere)  # as from a wheel
+    shutil.copytree(original, elsewhere)  # as from a wheel
     monkeypatch.setattr(ordercast, "__file__", str(elsewhere / "__init__.py"))
     assert pack(here) == first
     assert first.read_bytes() == content
@@ -184,7 +188,7 @@ def test_what_ships_is_named_by_what_is_in_it(
     assert pack(here) != first
     shutil.unpack_archive(first, tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "py.typed").exists()
-    assert not list((tmp_path / "unpacked").rglob("__pycache__"))
+    assert not list((tmp_path / "unpacked").rglob("*.pyc"))
 
 
 def test_with_a_local_master_a_file_is_where_it_is(spark: SparkSession, tmp_path: Path) -> None:

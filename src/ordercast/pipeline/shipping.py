@@ -3,7 +3,8 @@
 A local master's tasks run here and have both. A cluster's executors get them through Spark, which
 puts what it ships into the directory that each executor works in and that its Python looks into
 first, so the shipped ordercast wins over an installed one, and two jobs never mix. It is unpacked
-there, because compiled kernels are kept beside their sources.
+there, because compiled kernels are kept beside their sources: those of this machine come along, and
+an executor whose processor is of the same kind has nothing to compile.
 
 Other people's packages do not ship: `plainly` says in one sentence what a worker is without.
 """
@@ -40,10 +41,11 @@ def is_local(master: str) -> bool:
 
 
 def pack(directory: Path) -> Path:
-    """The ordercast that runs here, as one archive: the same sources give the same bytes and the
-    same name, wherever they are installed."""
+    """The ordercast that runs here, as one archive: the same sources and compiled kernels give the
+    same bytes and the same name, wherever they are installed."""
     root = Path(ordercast.__file__).parent
     files = [file for file in root.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    files += _compiled(root / "pipeline" / "kernels")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, file in sorted((file.relative_to(root).as_posix(), file) for file in files):
@@ -54,6 +56,13 @@ def pack(directory: Path) -> Path:
     path = directory / f"ordercast-{hashlib.sha256(content).hexdigest()[:16]}.zip"
     path.write_bytes(content)
     return path
+
+
+def _compiled(directory: Path) -> list[Path]:
+    """What was compiled from the kernels as they are now."""
+    changed = max(file.stat().st_mtime for file in directory.glob("*.py"))
+    kept = (directory / "__pycache__").glob("*.nb[ic]")
+    return [file for file in kept if file.stat().st_mtime >= changed]
 
 
 def ship_package(context: SparkContext, directory: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WORTH_COMPILING", "Bools", "Ints", "Kernel", "kernel"]
+__all__ = ["WORTH_COMPILING", "Bools", "Ints", "Kernel", "inner", "kernel"]
 
 WORTH_COMPILING = 300_000
 """Rows that take plain Python longer than it takes to compile."""
@@ -29,33 +32,65 @@ class Kernel(Generic[P, R]):
     Its `compiled` form takes seconds to compile once per machine, and then a hundredth of the time.
     """
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], **options: bool) -> None:
         self.plain = function
+        self._options = options
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self._dispatcher: Any = None
+        self._called = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.plain(*args, **kwargs)
 
     @property
     def compiled(self) -> Callable[P, R]:
+        if self._called:
+            compiled: Callable[P, R] = self._dispatcher
+            return compiled
+        self._prepare()
+        return self._call_first
+
+    def _prepare(self) -> None:
         if self._dispatcher is None:
             import numba
 
-            self._dispatcher = numba.njit(self.plain)
+            self._dispatcher = numba.njit(self.plain, **self._options)
             try:
                 self._dispatcher.enable_caching()
-                _watch_all_kernels(self._dispatcher)
+                # Numba looks for changes in the file of the kernel, not of those that it calls.
+                self._dispatcher._cache._cache_file._source_stamp = _all_kernels()
             except RuntimeError:  # no place to keep it: compiled anew in each process
-                self._dispatcher = numba.njit(self.plain)
-        compiled: Callable[P, R] = self._dispatcher
-        return compiled
+                self._dispatcher = numba.njit(self.plain, **self._options)
+
+    def _call_first(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._alone():
+            result: R = self._dispatcher(*args, **kwargs)
+        self._called = True
+        return result
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Of several processes that need it at the same time, one compiles, and the others wait and
+        load what that one has kept."""
+        try:
+            import fcntl
+
+            index = Path(self._dispatcher._cache._cache_file._index_path)
+        except (ImportError, AttributeError):
+            yield
+            return
+        if self.kept:
+            yield
+            return
+        with index.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     @property
     def kept(self) -> bool:
         """Has some process on this machine compiled it already?"""
-        _ = self.compiled
+        self._prepare()
         try:
             return bool(self._dispatcher._cache._cache_file._load_index())
         except AttributeError:
@@ -71,7 +106,7 @@ class Kernel(Generic[P, R]):
         """How the compiler sees one kernel that is called by another."""
         from numba.core import types
 
-        _ = self.compiled
+        self._prepare()
         return types.Dispatcher(self._dispatcher)
 
 
@@ -79,8 +114,17 @@ def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     return Kernel(function)
 
 
-def _watch_all_kernels(dispatcher: Any) -> None:
-    """Numba looks for changes only in the file of the kernel itself, not of those that it calls."""
-    stamps = [file.stat().st_mtime for file in Path(__file__).parent.glob("*.py")]
-    file = dispatcher._cache._cache_file
-    file._source_stamp = (max(stamps), len(stamps))
+def inner(function: Callable[P, R]) -> Kernel[P, R]:
+    """A kernel that others call for each row, and that allocates nothing: references to the arrays
+    that it is handed are not counted, which would take several times as long as what it does."""
+    return Kernel(function, _nrt=False, forceinline=True)
+
+
+@cache
+def _all_kernels() -> str:
+    """What the sources are, wherever and whenever they were put there: so that what was compiled
+    from them can travel."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()

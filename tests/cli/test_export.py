@@ -118,6 +118,19 @@ def test_options_that_cut(early: Path, tmp_path: Path) -> None:
     assert [(event.process, event.position) for event in left.events] == [(2, 1), (3, 0)]
 
 
+def test_a_file_needs_a_place(
+    early: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for out, words in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "a" / "b", "there is no directory"),
+    ):
+        before = sorted(tmp_path.iterdir())
+        assert export(early, "--format", "csv", "-o", out) == 2
+        assert f"{out}: {words}" in capsys.readouterr().err
+        assert sorted(tmp_path.iterdir()) == before
+
+
 def test_rows_of_all_runs_or_of_one(tmp_path: Path) -> None:
     trace = write(tmp_path / "t", [run("a", "s1"), run("b", "s1 s2")])
     out = tmp_path / "out.jsonl"
@@ -143,6 +156,10 @@ def test_rows_of_all_runs_or_of_one(tmp_path: Path) -> None:
         ("--format csv --run a --witness speed", "there is no property 'speed'"),
         ("--format csv --run a --witness fifo", "no witness says that fifo is violated in run 'a'"),
         ("--format csv --run a --witness fifo --verdicts {bad}", "not the output of 'ordercast"),
+        (
+            "--format csv --run a --witness fifo --verdicts no",
+            "no: there is no such file",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(

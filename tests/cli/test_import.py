@@ -95,6 +95,11 @@ def test_without_pyarrow_it_is_json_lines(logs: Path, tmp_path: Path) -> None:
         ),
         (["output", "--format", "dslab"], "1.output, line 1: expected an entry such as"),
         (["output/1.output", "empty"], "empty: there is no file in it"),
+        (["output", "--master", "spark://h:7077"], "put both where all of them see them"),
+        (
+            ["table.csv", "--format", "table", "--map", "process=who", "--master", "local"],
+            "table.csv: there is no column 'who' for process",
+        ),
     ],
 )
 def test_what_cannot_be_gets_one_sentence(
@@ -106,6 +111,7 @@ def test_what_cannot_be_gets_one_sentence(
 ) -> None:
     monkeypatch.chdir(logs.parent)
     (logs.parent / "empty").mkdir()
+    (logs.parent / "table.csv").write_text("host,kind,message\na,send,m\n")
     try:
         code = main(["import", *arguments, "-o", "trace"])
     except SystemExit as ended:
@@ -114,7 +120,7 @@ def test_what_cannot_be_gets_one_sentence(
     assert (code, done.out) == (2, "")
     [said] = [line for line in done.err.splitlines() if not line.endswith("…")]
     assert sentence in said
-    assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "output"]
+    assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "output", "table.csv"]
 
 
 def test_localized_order_decides_the_exit_code(
@@ -140,6 +146,31 @@ def test_verify_takes_other_formats(logs: Path, capsys: pytest.CaptureFixture[st
     config.write_text("1\n1\n2\n")
     localized = ["--dependencies", str(config)]
     assert main([*command, *localized]) == 0
+
+
+@pytest.mark.usefixtures("spark")
+def test_verify_imports_where_it_judges(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (logs / "1.output").write_text("b 1\nd 2 1\nd 1 1\n")
+    command = ["verify", str(logs), "--format", "broadcast", "--quiesced", "--run", "r", "--json"]
+    assert main(command) == 1
+    here = capsys.readouterr()
+    assert "importing 2 files …" in here.err
+    assert main([*command, "--master", "local[2]"]) == 1
+    there = capsys.readouterr()
+    assert "importing 2 files on Spark …" in there.err
+    assert there.out == here.out
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_one_machine_must_read_is_read_here(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = logs.parent / "config"
+    config.write_text("1\n1\n2\n")
+    command = ["verify", str(logs), "--format", "broadcast", "--dependencies", str(config)]
+    assert main([*command, "--quiesced", "--master", "local[2]"]) == 0
+    reason = "the log is imported on this machine: localized causal order is judged on one machine"
+    assert f"note: {reason}" in capsys.readouterr().err
 
 
 def test_verify_refuses_options_without_a_format(capsys: pytest.CaptureFixture[str]) -> None:

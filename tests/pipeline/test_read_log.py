@@ -12,8 +12,9 @@ import pytest
 from ordercast import pipeline
 from ordercast.errors import OrdercastError, TraceError, UsageError
 from ordercast.pipeline.reading.writing import import_log
-from ordercast.trace import Trace
-from ordercast.trace.importers import FORMATS, Options, import_trace
+from ordercast.trace.importers import FORMATS, Options
+
+from .logs import same
 
 # The samples lie beside the tests of the importers that run on one machine.
 sys.path.append(str(Path(__file__).parents[1] / "trace" / "importers"))
@@ -22,29 +23,8 @@ from import_samples import GOOD, TABLE, VIOLATED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-APART = [name for name in FORMATS if name != "shiviz"]
 
-
-def same(
-    spark: SparkSession, files: dict[str, str], format: str, directory: Path, **chosen: Any
-) -> list[Trace]:
-    """The traces that Spark makes, which must be those that one machine makes."""
-    source = directory / "source"
-    source.mkdir(parents=True)
-    for name, text in files.items():
-        (source / name).write_text(text)
-    options = Options(**chosen)
-    here = import_trace([source], directory / "here", format=format, options=options)
-    there = import_log([source], directory / "there", format=format, options=options, spark=spark)
-    assert there.events == here.events
-    assert there.report.bad == here.report.bad
-    assert there.report.notes == here.report.notes
-    found = Trace.load(directory / "there")
-    assert found == Trace.load(directory / "here")
-    return found
-
-
-@pytest.mark.parametrize("format", APART)
+@pytest.mark.parametrize("format", FORMATS)
 def test_samples(spark: SparkSession, format: str, tmp_path: Path) -> None:
     sample = VIOLATED[format]
     same(spark, sample.files, format, tmp_path, **sample.options)
@@ -151,7 +131,6 @@ def test_bad_rows_are_named_or_left_out(spark: SparkSession, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("format", "options", "words"),
     [
-        ("shiviz", Options(), "shiviz logs need all files at once"),
         ("broadcast", Options(dependencies=Path("x")), "judged on one machine"),
         ("table", Options(crashed=("nobody",), **TABLE), "there is no process of that name"),  # type: ignore[arg-type]
     ],

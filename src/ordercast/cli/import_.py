@@ -18,39 +18,30 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ordercast.cli.console import Steps, steps
+from ordercast.cli.formats import add_format_arguments, settled
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
-from ordercast.pipeline.session import require_pyspark
+from ordercast.pipeline.progress import Tell
+from ordercast.pipeline.session import require_pyspark, session, settings_for
 from ordercast.trace.directory import Format
 from ordercast.trace.importers import (
-    FORMATS,
     Imported,
     Options,
-    detect,
     import_trace,
-    source_files,
 )
-from ordercast.trace.importers.table import FIELDS, PRESETS
-from ordercast.trace.verdicts import Outcome, exit_code, properties_of_order
+from ordercast.trace.verdicts import Outcome, exit_code
 
 __all__ = [
     "act",
     "add_arguments",
-    "add_format_arguments",
     "converted",
     "extra_outcome",
-    "refuse_format_options",
 ]
-
-FORMAT_OPTIONS = (
-    *("run", "to", "crashed", "parser", "delimiter", "send", "receive", "level", "map", "kinds"),
-    *("preset", "time_unit", "process_pattern", "dependencies"),
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,57 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_arguments(parser, default="auto")
     group = parser.add_argument_group("Spark, for many files at once")
     add_spark_arguments(group, without="none: one file after the other, on this machine")
-
-
-def add_format_arguments(parser: argparse.ArgumentParser, *, default: str | None) -> None:
-    """What there is to say about other systems' logs; the same wherever they are taken."""
-    group = parser.add_argument_group("logs of other systems")
-    names = "; ".join(f"{name}: {one.summary}" for name, one in FORMATS.items())
-    group.add_argument(
-        "--format", choices=("auto", *FORMATS), default=default, metavar="FORMAT",
-        help=f"auto, or {names}",
-    )  # fmt: skip
-    group.add_argument("--run", metavar="NAME", help="what to call the run")
-    group.add_argument(
-        "--to", choices=("receivers", "others", "everyone"),
-        help="whom messages are for, if the log does not say",
-    )  # fmt: skip
-    group.add_argument(
-        "--crashed", type=_names, default=(), metavar="NAMES", help="processes that crashed"
-    )
-    group.add_argument(
-        "--parser", metavar="REGEX", help="shiviz: where (?<host>), (?<clock>), (?<event>) are"
-    )
-    group.add_argument("--delimiter", metavar="REGEX", help="shiviz: a line between executions")
-    group.add_argument(
-        "--send", metavar="REGEX", help="shiviz: events that send, perhaps (?<message>)"
-    )
-    group.add_argument(
-        "--receive", metavar="REGEX", help="shiviz: events that receive, perhaps (?<message>)"
-    )
-    group.add_argument(
-        "--level", choices=("network", "application"), default="network",
-        help="dslab, maelstrom: judge messages between processes, or those of users",
-    )  # fmt: skip
-    group.add_argument(
-        "--map", type=_pairs, default={}, metavar="FIELD=COLUMN,…",
-        help=f"table: which columns are {', '.join(FIELDS)}",
-    )  # fmt: skip
-    group.add_argument(
-        "--kinds", type=_pairs, default={}, metavar="WORD=KIND,…",
-        help="table, otlp: the log's words for send, deliver, crash, …",
-    )  # fmt: skip
-    group.add_argument("--preset", choices=tuple(PRESETS), help="table: columns of a known export")
-    group.add_argument(
-        "--time-unit", choices=("s", "ms", "us", "ns"), help="table: of times that are numbers"
-    )
-    group.add_argument(
-        "--process-pattern", metavar="REGEX", help="broadcast: (?<process>) in the file's name"
-    )
-    group.add_argument(
-        "--dependencies", type=Path, metavar="FILE",
-        help="broadcast: who is affected by whom; judges localized causal order",
-    )  # fmt: skip
 
 
 def act(options: argparse.Namespace) -> int:
@@ -154,10 +94,36 @@ def act(options: argparse.Namespace) -> int:
 
 @contextmanager
 def converted(options: argparse.Namespace, source: Path) -> Iterator[tuple[Path, Imported]]:
-    """The source as a trace, for as long as it takes to judge it."""
-    with tempfile.TemporaryDirectory(prefix="ordercast-") as directory:
+    """The source as a trace, for as long as it takes to judge it: imported where it is judged, if a
+    master is named and its tasks can."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ordercast-") as directory,
+        _judging(options, source) as master,
+    ):
         trace = Path(directory) / "trace"
-        yield trace, _imported(options, [source], trace)
+        yield trace, _imported(options, [source], trace, master=master)
+
+
+@contextmanager
+def _judging(options: argparse.Namespace, source: Path) -> Iterator[str | None]:
+    """The master that is named, in one session for import and judgement; None if none is, or this
+    machine must read the log."""
+    if options.master is None:
+        yield None
+        return
+    require_pyspark()
+    from ordercast.pipeline.reading.writing import why_here
+
+    files, chosen = settled(options, [source])
+    master, config = options.master, spark_settings(options)
+    reason = why_here(options.format, files, chosen, master=master, config=config)
+    if reason is not None:
+        print(f"note: the log is imported on this machine: {reason}", file=sys.stderr)
+        yield None
+        return
+    config = settings_for(sum(file.stat().st_size for file in files)) | config
+    with session(master=master, config=config, verbose=options.verbose):
+        yield master
 
 
 def extra_outcome(imported: Imported) -> Outcome:
@@ -169,18 +135,7 @@ def extra_outcome(imported: Imported) -> Outcome:
 def _imported(
     options: argparse.Namespace, sources: list[Path], trace: Path, *, master: str | None = None
 ) -> Imported:
-    if options.order is not None:
-        properties_of_order(options.order)
-    chosen = Options(
-        quiesced=options.quiesced,
-        skip_bad_rows=options.skip_bad_rows,
-        order=options.order,
-        **{name: getattr(options, name) for name in FORMAT_OPTIONS},
-    )
-    files = source_files(sources)
-    if options.format == "auto":
-        options.format = detect(files[0])
-    refuse_format_options(options, {"run", *FORMATS[options.format].options})
+    files, chosen = settled(options, sources)
     size = sum(file.stat().st_size for file in files)
     write: Format | None = "jsonl" if getattr(options, "jsonl", False) else None
     what = f"importing {len(files)} file{'s' * (len(files) > 1)}"
@@ -197,13 +152,21 @@ def _imported(
             )
         else:
             progress.begin(f"{what} on Spark")
-            imported = _on_spark(options, files, trace, chosen, write or "parquet")
+            imported = _on_spark(
+                options, files, trace, chosen, write or "parquet", tell=progress.measure
+            )
     _tell(imported)
     return imported
 
 
 def _on_spark(
-    options: argparse.Namespace, files: Sequence[Path], trace: Path, chosen: Options, write: Format
+    options: argparse.Namespace,
+    files: Sequence[Path],
+    trace: Path,
+    chosen: Options,
+    write: Format,
+    *,
+    tell: Tell,
 ) -> Imported:
     config = spark_settings(options)
     require_pyspark()
@@ -218,17 +181,8 @@ def _on_spark(
         master=options.master,
         config=config,
         verbose=options.verbose,
+        tell=tell,
     )
-
-
-def refuse_format_options(options: argparse.Namespace, heeded: Container[str] = ()) -> None:
-    """An option that nobody heeds is a mistake."""
-    about = "logs of other systems: give it with --format"
-    for name in FORMAT_OPTIONS:
-        given = getattr(options, name)
-        if name not in heeded and given and not (name == "level" and given == "network"):
-            about = f"other formats than {options.format}" if options.format else about
-            raise UsageError(f"--{name.replace('_', '-')} is about {about}")
 
 
 class _Advance:
@@ -255,14 +209,3 @@ def _tell(imported: Imported) -> None:
         why = "" if verdict.witness is None else f": {verdict.witness.sentence}"
         told = f"{verdict.property} {verdict.verdict} ({verdict.checked} checked){why}"
         print(f"{verdict.run}: {told}", file=sys.stderr)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in text.split(",") if pair]
-    if not all(key and equals for key, equals, _ in pairs):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE,…")
-    return {key: value for key, _, value in pairs}

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ordercast.cli import import_
 from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
+from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--again", action="store_true", help="with --output: judge everything anew")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-    import_.add_format_arguments(parser, default=None)
+    add_format_arguments(parser, default=None)
     add_spark_arguments(parser)
 
 
@@ -71,7 +72,7 @@ def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
     if options.format is None:
-        import_.refuse_format_options(options)
+        refuse_format_options(options)
         return _verify(options, options.trace)
     with import_.converted(options, options.trace) as (trace, imported):
         codes = {_verify(options, trace), exit_code(import_.extra_outcome(imported))}

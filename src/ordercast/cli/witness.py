@@ -63,6 +63,8 @@ class _Stored(msgspec.Struct):
 
 
 def _stored(path: Path) -> list[Verdict]:
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such file: write it with 'ordercast verify --json'")
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Stored).verdicts
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

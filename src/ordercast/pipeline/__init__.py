@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.progress import Tell, followed
-from ordercast.pipeline.session import open_session, require_pyspark, session
+from ordercast.pipeline.session import open_session, require_pyspark, session, settings_for
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
 
@@ -41,7 +41,6 @@ __all__ = [
     "verify",
 ]
 
-_SMALL_BYTES = 4 << 20
 _LATER = {
     "causal_sort": "ordercast.pipeline.sorting",
     "read_log": "ordercast.pipeline.reading",
@@ -109,7 +108,7 @@ def examine(
     def opened(source: Source) -> AbstractContextManager[SparkSession]:
         if spark is not None:
             return nullcontext(spark)
-        settings = _for_size(source.size) | dict(config or {})
+        settings = settings_for(source.size) | dict(config or {})
         return session(master=master, config=settings, verbose=verbose)
 
     if output is None:
@@ -205,12 +204,3 @@ def _first(path: Path, flaws: pa.Table) -> str:
 
     [flaw] = flaws.sort_by(PLACES).slice(0, 1).to_pylist()
     return place(flaw) if flaw["file"] else f"{path}: {flaw['flaw']}"
-
-
-def _for_size(size: int) -> dict[str, str]:
-    """A short job is over before what the JVM's second compiler makes of it could pay off. And
-    results may be as large as this process can hold."""
-    settings = {"spark.driver.maxResultSize": "0"}
-    if size < _SMALL_BYTES:
-        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
-    return settings

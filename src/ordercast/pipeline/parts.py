@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import UsageError
 from ordercast.pipeline.shipping import SHARED, is_local
 
-__all__ = ["Format", "require_shared", "write_parts"]
+__all__ = ["Format", "require_shared", "require_shared_by", "sees_files", "write_parts"]
 
 Format = Literal["parquet", "jsonl"]
 
@@ -28,11 +29,21 @@ def write_parts(frame: DataFrame, directory: Path, format: Format) -> list[Path]
     return files
 
 
-def require_shared(spark: SparkSession) -> None:
+def sees_files(master: str, config: Mapping[str, str]) -> bool:
+    """Do a master's tasks see this machine's files, as far as the settings tell?"""
+    return is_local(master) or config.get(SHARED) == "true"
+
+
+def require_shared(master: str, config: Mapping[str, str]) -> None:
     """Raises a `UsageError` unless tasks write where this process sees it."""
-    context = spark.sparkContext
-    if not is_local(str(context.master)) and context.getConf().get(SHARED, "false") != "true":
+    if not sees_files(master, config):
         raise UsageError(
             "workers read and write the files themselves: put both where all of them see them "
             f"under the same path, and say so with --conf {SHARED}=true"
         )
+
+
+def require_shared_by(spark: SparkSession) -> None:
+    """The same, for a session that is running."""
+    context = spark.sparkContext
+    require_shared(str(context.master), dict(context.getConf().getAll()))

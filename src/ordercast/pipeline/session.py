@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["open_session", "require_pyspark", "session"]
+__all__ = ["open_session", "require_pyspark", "session", "settings_for"]
 
 JAVA_VERSION_MIN = 17
 _GET_JAVA = (
@@ -40,6 +40,7 @@ _EMPTY_WORDS = (
     "\tat ",
 )
 _MIB = 1 << 20
+_SMALL_BYTES = 4 << 20
 _LOG = "log.txt"
 
 
@@ -93,6 +94,15 @@ def session(
         if not borrowed:
             spark.stop()
             _close_jvm()
+
+
+def settings_for(size: int) -> dict[str, str]:
+    """By the bytes that are read. A short job is over before what the JVM's second compiler makes
+    of it could pay off. And results may be as large as this process can hold."""
+    settings = {"spark.driver.maxResultSize": "0"}
+    if size < _SMALL_BYTES:
+        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+    return settings
 
 
 def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> SparkSession:

@@ -5,12 +5,11 @@ The trace is the same, row for row, as the one that `ordercast import` makes on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,18 +18,20 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.blobs import unpack
 from ordercast.pipeline.described import DESCRIBED, describe
 from ordercast.pipeline.reading.joining import join_records
-from ordercast.pipeline.reading.parsing import IDS, RECORDS, Told, parse, shares_of
+from ordercast.pipeline.reading.parsing import parse
+from ordercast.pipeline.reading.shares import cut, settled, shares_of
+from ordercast.pipeline.reading.stamps import understand
+from ordercast.pipeline.reading.task import IDS, Told, rows_of
 from ordercast.pipeline.results import spark_schema
-from ordercast.trace.importers import FORMATS, Options, detect, source_files
+from ordercast.pipeline.settling import settles
+from ordercast.pipeline.shipping import in_tasks
+from ordercast.trace.importers import FORMATS, NOTHING, Options, detect, source_files
 from ordercast.trace.importers.base import Report
 from ordercast.trace.importers.store import IDS_IN_MANIFEST
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import arrow_schema
 
 __all__ = ["OtherLog", "open_log", "read_log"]
-
-Change = Callable[[int, pa.Table], pa.Table]
-"""What is done to a table, by the number of the share that it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,68 +69,79 @@ def open_log(
     format: str = "auto",
     options: Options | None = None,
 ) -> OtherLog:
-    """The same, with all there is to say about it. Needs a format whose files can be read apart."""
+    """The same, with all there is to say about it."""
     options = options or Options()
     files = source_files(list(sources))
     name = detect(files[0]) if format == "auto" else format
-    shares = shares_of(name, files, options)
-    parts, told = parse(spark, name, shares, options)
-    if not any(one.rows for one in told):
-        parts.unpersist()
-        raise TraceError(f"{files[0]}: nothing in it is an event that can be judged")
-    report = Report(skip_bad_rows=options.skip_bad_rows)
-    for one in told:
-        one.into(report)
-    if FORMATS[name].records is not None:
-        events, ids, kept = _joined(parts, told, report, options, name)
-    else:
-        events, ids, kept = _together(parts, told, report, name)
-    count = ids.where("new").count()
-    ids = ids.drop("new")
-    if 0 < count <= IDS_IN_MANIFEST:
-        rows = ids.orderBy("run", "origin", "number").collect()
-        report.ids |= {(run, origin, number): text for run, origin, number, text in rows}
+    shares, tokens = shares_of(name, files, options), in_tasks(spark, files)
+    options = settled(name, files, options)
+    if name == "table":
+        shares = cut(spark, shares, tokens)
+    parts, told = parse(spark, name, shares, tokens, options)
+    kept = [parts]
+    try:
+        if not any(one.rows for one in told):
+            raise TraceError(f"{files[0]}: {NOTHING}")
+        report = Report(skip_bad_rows=options.skip_bad_rows)
+        for one in told:
+            one.into(report)
+        rows = parts.where(F.col("part") == "rows").select("share", *rows_of(name).names)
+        found = _Found(report, options, kept)
+        if rows_of(name) == arrow_schema():
+            events, ids, new = found.together(parts, rows, told, name)
+        else:
+            events, ids, new = found.joined(rows, told, name)
+        if 0 < new <= IDS_IN_MANIFEST:
+            few = ids.orderBy("run", "origin", "number").collect()
+            report.ids |= {(run, origin, number): text for run, origin, number, text in few}
+    except BaseException:
+        for frame in kept:
+            frame.unpersist()
+        raise
     manifests = list(report.manifests(name, options, files))
-    beside = ids if count > IDS_IN_MANIFEST else None
-    return OtherLog(name, events, manifests, report, beside, (parts, *kept))
+    beside = ids if new > IDS_IN_MANIFEST else None
+    return OtherLog(name, events, manifests, report, beside, tuple(kept))
 
 
-def _joined(
-    parts: DataFrame, told: Sequence[Told], report: Report, options: Options, format: str
-) -> tuple[DataFrame, DataFrame, tuple[DataFrame, ...]]:
-    """Events of records, ids, and what is kept for them."""
-    before = np.array([0, *accumulate(one.rows for one in told)])
+class _Found(NamedTuple):
+    """What tasks have parsed, and what is made of it: events, the messages' own ids, and how many
+    messages have a number that their log does not have."""
 
-    def numbered(share: int, table: pa.Table) -> pa.Table:
-        seq = table["seq"].to_numpy() + before[share]
-        return table.set_column(0, "seq", pa.array(seq))
+    report: Report
+    options: Options
+    kept: list[DataFrame]
 
-    records = _unpacked(parts, "rows", RECORDS, numbered)
-    kinds = [row["kind"] for row in records.select("kind").distinct().collect()]
-    FORMATS[format].conclude(report, kinds)
-    joined = join_records(records, report, crashed=options.crashed, to=options.to or "receivers")
-    return joined.events, joined.messages, (joined.kept,)
+    def joined(
+        self, rows: DataFrame, told: Sequence[Told], format: str
+    ) -> tuple[DataFrame, DataFrame, int]:
+        """Events of records."""
+        records, mentioned = rows.drop("share"), None
+        if format == "shiviz":
+            understood = understand(records, self.options, self.report)
+            self.kept.extend(understood.kept)
+            records, mentioned = understood.records, understood.mentioned
+        else:
+            records = records.withColumn("place", F.coalesce("place", "seq"))
+            FORMATS[format].conclude(self.report, {kind for one in told for kind in one.kinds})
+        crashed, to = self.options.crashed, self.options.to or "receivers"
+        joined = join_records(records, self.report, crashed=crashed, to=to, mentioned=mentioned)
+        self.kept.append(joined.kept)
+        return joined.events, joined.ids, joined.new_ids
 
-
-def _together(
-    parts: DataFrame, told: Sequence[Told], report: Report, format: str
-) -> tuple[DataFrame, DataFrame, tuple[DataFrame, ...]]:
-    """Events as they are: runs one by one, or processes whose names must be agreed on."""
-    report.processes = dict(sorted(report.processes.items()))
-    places: dict[int, list[int]] = {}
-    if format == "broadcast":
-        places = _agree(told, report)
-
-    def renamed(share: int, table: pa.Table) -> pa.Table:
-        if share not in places:
-            return table
-        at = table.schema.get_field_index("origin")
-        origin = pa.array(places[share], pa.int32()).take(table["origin"])
-        return table.set_column(at, table.schema.field(at), origin)
-
-    events = _unpacked(parts, "rows", arrow_schema(), renamed)
-    ids = _unpacked(parts, "ids", IDS, lambda _, table: table)
-    return events, ids.withColumn("new", F.lit(True)), ()
+    def together(
+        self, parts: DataFrame, rows: DataFrame, told: Sequence[Told], format: str
+    ) -> tuple[DataFrame, DataFrame, int]:
+        """Events as they are: runs one by one, or processes whose names must be agreed on."""
+        self.report.processes = dict(sorted(self.report.processes.items()))
+        places = _agree(told, self.report) if format == "broadcast" else {}
+        if places:
+            other = rows.sparkSession.createDataFrame(
+                list(places.items()), "share int, places array<int>"
+            )
+            known = rows.join(F.broadcast(other), "share", "left")
+            origin = F.coalesce(F.get("places", "origin"), "origin")
+            rows = known.withColumn("origin", origin)
+        return rows.select(*arrow_schema().names), _ids(parts), sum(one.ids for one in told)
 
 
 def _agree(told: Sequence[Told], report: Report) -> dict[int, list[int]]:
@@ -151,12 +163,12 @@ def _agree(told: Sequence[Told], report: Report) -> dict[int, list[int]]:
     return places
 
 
-def _unpacked(parts: DataFrame, part: str, schema: pa.Schema, change: Change) -> DataFrame:
+def _ids(parts: DataFrame) -> DataFrame:
+    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for share, payload in zip(batch["share"], batch["payload"], strict=True):
-                table = change(share.as_py(), unpack(payload.as_py()))
-                yield from table.cast(schema).to_batches()
+            for payload in batch["payload"]:
+                yield from unpack(payload.as_py()).to_batches()
 
-    mine = parts.where(F.col("part") == part).select("share", "payload")
-    return mine.mapInArrow(run, spark_schema(schema))
+    mine = parts.where(F.col("part") == "ids").select("payload")
+    return mine.mapInArrow(run, spark_schema(IDS))

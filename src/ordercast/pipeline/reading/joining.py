@@ -1,7 +1,9 @@
 """Records of all files into events: what `trace/importers/store.py` does on one machine's disk,
 with joins that Spark spreads over many.
 
-Names of processes come to the driver, as they do in the manifests; nothing else does.
+Names of processes come to the driver, as they do in the manifests; nothing else does. Everything
+that must be known before the events can be made is asked for at once: a job for a small log costs
+as much as one for a large one.
 """
 
 from __future__ import annotations
@@ -9,52 +11,61 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from ordercast.errors import UsageError
 from ordercast.trace.importers.base import Report, Where, natural
 from ordercast.trace.importers.store import LAST, NOBODY, NOBODY_NOTE
 
-__all__ = ["Joined", "join_records"]
+__all__ = ["Joined", "join_records", "named"]
 
 _MESSAGE = ("run", "message")
 _SHOWN = 5
+_IS_SEND, _IS_ARRIVAL = "kind = 'send'", "kind IN ('receive', 'deliver')"
 
 
 class Joined(NamedTuple):
     events: DataFrame
     """`trace.parquet.arrow_schema`."""
-    messages: DataFrame
-    """run, origin, number, id; and new: has it a number that its log does not have?"""
+    ids: DataFrame
+    """run, origin, number, id."""
+    new_ids: int
+    """How many messages have a number that their log does not have."""
     kept: DataFrame
     """To be unpersisted."""
 
 
-def join_records(records: DataFrame, report: Report, *, crashed: Sequence[str], to: str) -> Joined:
-    """in: `parsing.RECORDS`, with `seq` in the order of all files; asked for several times"""
-    records = records.withColumn("place", F.coalesce("place", "seq"))
-    records = _without_second_sends(records, report)
-    sends = records.where(F.col("kind") == "send")
-    arrivals = records.where(F.col("kind").isin("receive", "deliver"))
-    orphans = arrivals.join(sends.select(*_MESSAGE), [*_MESSAGE], "left_anti")
-    _tell_orphans(orphans, report)
-    messages = _numbered(sends, orphans).persist()
-    names = _names(records, messages, report)
-    records = _with_crashes(records, names, crashed)
+def join_records(
+    records: DataFrame,
+    report: Report,
+    *,
+    crashed: Sequence[str],
+    to: str,
+    mentioned: DataFrame | None = None,
+) -> Joined:
+    """in: records: `task.RECORDS`, where `seq` may be of any type that has an order, and `place`
+    is not null; asked for twice. mentioned: `named`, processes besides those that records name."""
+    messages = _messages(records).persist()
+    facts = _facts(records, messages, mentioned).collect()
+    again = sum(fact["again"] for fact in facts)
+    if again:
+        _tell_second_sends(records, messages, again, report)
+    names = _tell_names(facts, report)
+    ends = _ends(names, crashed)
     indices = records.sparkSession.createDataFrame(
         [(run, dict(_indexed(those))) for run, those in report.processes.items()],
         "run string, indices map<string, int>",
     )
     return Joined(
-        _events(records, messages, arrivals, F.broadcast(indices), to),
+        _events(_with_crashes(records, ends), messages, F.broadcast(indices), to),
         messages.join(F.broadcast(indices), "run").select(
             "run",
             F.col("indices")[F.col("origin")].alias("origin"),
             "number",
             F.col("message").alias("id"),
-            F.col("own").isNull().alias("new"),
         ),
+        sum(fact["new"] for fact in facts),
         messages,
     )
 
@@ -63,71 +74,109 @@ def _indexed(names: Iterable[str]) -> Iterable[tuple[str, int]]:
     return ((name, index) for index, name in enumerate(names))
 
 
-def _without_second_sends(records: DataFrame, report: Report) -> DataFrame:
+def _messages(records: DataFrame) -> DataFrame:
+    """out: run, message, origin (a name), own (the log's number, or null), number, receivers, sends
+    (how many), sent (the seq of the first), nobody (did someone get it who does not know whose it
+    is, and nobody sent it?)"""
+    is_send, is_arrival = F.expr(_IS_SEND), F.expr(_IS_ARRIVAL)
+    unknown = F.col("origin").isNull()
+    found = (
+        records.where(F.col("message").isNotNull())
+        .groupBy(*_MESSAGE)
+        .agg(
+            F.count_if(is_send).alias("sends"),
+            F.min(F.when(is_send, F.struct("seq", "place", "process", "number"))).alias("send"),
+            F.collect_set(F.when(is_arrival, F.col("process"))).alias("receivers"),
+            F.min(F.when(is_arrival, F.struct(unknown.alias("un"), "seq", "origin"))).alias("one"),
+            F.min(F.when(is_arrival, F.col("number"))).alias("number"),
+            F.min(F.when(is_arrival, F.col("seq"))).alias("seq"),
+            F.coalesce(F.max(is_arrival & unknown), F.lit(False)).alias("unknown"),
+        )
+    )
+    lost = F.col("sends") == 0
+    named = F.coalesce("one.origin", F.lit(NOBODY))
+    whose = found.select(
+        *_MESSAGE,
+        "receivers",
+        "sends",
+        lost.alias("lost"),
+        (lost & F.col("unknown")).alias("nobody"),
+        F.when(lost, named).otherwise(F.col("send.process")).alias("origin"),
+        F.when(lost, F.col("number")).otherwise(F.col("send.number")).alias("own"),
+        F.col("send.place").alias("place"),
+        F.col("send.seq").alias("sent"),
+        F.when(lost, F.col("seq")).otherwise(F.col("send.seq")).alias("seq"),
+    )
+    return _numbered(whose)
+
+
+def _numbered(whose: DataFrame) -> DataFrame:
+    """Those that nobody is seen to send come behind those of the same origin that are sent."""
+    in_order = Window.partitionBy("run", "origin").orderBy("lost", "place", "seq")
+    nth, lost = F.row_number().over(in_order), F.col("lost")
+    counted = whose.withColumn("nth", nth).withColumn(
+        "number", F.when(~lost, F.coalesce("own", F.col("nth")))
+    )
+    highest = F.coalesce(F.max("number").over(in_order), F.lit(0))
+    behind = F.col("nth") - F.count_if(~lost).over(in_order) + highest
+    number = F.coalesce("number", "own", behind).cast("long")
+    return counted.withColumn("number", number).select(
+        *_MESSAGE, "origin", "own", "number", "receivers", "sends", "sent", "nobody"
+    )
+
+
+def named(frame: DataFrame, names: Column, *, logged: bool) -> DataFrame:
+    """out: run, name, logged: who is named, and whether that means that there is a log of it
+
+    in: names: an array"""
+    return frame.select("run", F.explode(names).alias("name"), F.lit(logged).alias("logged"))
+
+
+def _facts(records: DataFrame, messages: DataFrame, mentioned: DataFrame | None) -> DataFrame:
+    """out: run, name, logged, nobody, new, again: the last three of messages of that origin"""
+    none = F.array().cast("array<string>")
+    others = F.concat(F.array("origin"), F.coalesce("destinations", none))
+    people = named(records, F.array("process"), logged=True)
+    people = people.union(named(records, others, logged=False))
+    people = people if mentioned is None else people.union(mentioned)
+    nothing = [F.lit(False).alias("nobody"), *(F.lit(0).alias(name) for name in ("new", "again"))]
+    origins = messages.select(
+        "run",
+        F.col("origin").alias("name"),
+        F.lit(False).alias("logged"),
+        "nobody",
+        F.col("own").isNull().cast("int").alias("new"),
+        F.greatest(F.col("sends") - 1, F.lit(0)).alias("again"),
+    )
+    found = people.select("*", *nothing).union(origins).where(F.col("name").isNotNull())
+    return found.groupBy("run", "name").agg(
+        *(F.max(name).alias(name) for name in ("logged", "nobody")),
+        *(F.sum(name).alias(name) for name in ("new", "again")),
+    )
+
+
+def _tell_second_sends(records: DataFrame, messages: DataFrame, count: int, report: Report) -> None:
     """The first send of a message is the one that counts."""
-    is_send = F.col("kind") == "send"
-    nth = F.row_number().over(Window.partitionBy(*_MESSAGE).orderBy("seq"))
-    sends = records.where(is_send).withColumn("nth", nth)
-    again = sends.where(F.col("nth") > 1)
-    count = again.count()
-    for row in again.orderBy("seq").take(_SHOWN) if count else ():
+    sends = records.where(_IS_SEND).join(messages.select(*_MESSAGE, "sent"), [*_MESSAGE])
+    again = sends.where(F.col("seq") != F.col("sent"))
+    for row in again.orderBy("seq").take(_SHOWN):
         report.unusable(
             Where(row["file"], row["line"]), f"{row['message']!r} is sent a second time"
         )
         count -= 1
     report.bad += count
-    return records.where(~is_send).union(sends.where(F.col("nth") == 1).drop("nth"))
 
 
-def _tell_orphans(orphans: DataFrame, report: Report) -> None:
-    unknown = orphans.where(F.col("origin").isNull()).select("run").distinct().collect()
-    for row in unknown:
-        report.incomplete.add(row["run"])
-        report.note(NOBODY_NOTE)
-
-
-def _numbered(sends: DataFrame, orphans: DataFrame) -> DataFrame:
-    """out: run, message, origin (a name), own (the log's number, or null), number"""
-    in_order = Window.partitionBy("run", "process").orderBy("place", "seq")
-    sent = sends.select(
-        *_MESSAGE,
-        F.col("process").alias("origin"),
-        F.col("number").alias("own"),
-        F.coalesce("number", F.row_number().over(in_order)).alias("number"),
-    )
-    highest = sent.groupBy("run", "origin").agg(F.max("number").alias("highest"))
-    whose = F.coalesce("origin", F.lit(NOBODY))
-    first = F.struct(whose == NOBODY, F.col("seq"))
-    lost = orphans.groupBy(*_MESSAGE).agg(
-        F.min_by(whose, first).alias("origin"),
-        F.min("number").alias("own"),
-        F.min("seq").alias("seq"),
-    )
-    nth = F.row_number().over(Window.partitionBy("run", "origin").orderBy("seq"))
-    # Behind those of the same origin that are known to be sent.
-    behind = lost.withColumn("nth", nth).join(highest, ["run", "origin"], "left")
-    number = F.coalesce("own", F.col("nth") + F.coalesce("highest", F.lit(0)))
-    found = behind.select(*_MESSAGE, "origin", "own", number.alias("number"))
-    return sent.union(found)
-
-
-def _names(records: DataFrame, messages: DataFrame, report: Report) -> dict[str, set[str]]:
+def _tell_names(facts: Sequence[Row], report: Report) -> dict[str, set[str]]:
     """The names of each run, which the report gets in index order; and who has no log."""
-
-    def mentioned(frame: DataFrame, name: Column, *, logged: bool) -> DataFrame:
-        return frame.select("run", name.alias("name"), F.lit(logged).alias("logged"))
-
-    found = mentioned(records, F.col("process"), logged=True)
-    for frame, name in (
-        (records, F.col("origin")),
-        (records, F.explode("destinations")),
-        (messages, F.col("origin")),
-    ):
-        found = found.union(mentioned(frame, name, logged=False))
-    known = found.where(F.col("name").isNotNull()).groupBy("run", "name").agg(F.max("logged"))
     runs: dict[str, dict[str, bool]] = {}
-    for run, name, logged in known.collect():
-        runs.setdefault(run, {})[name] = logged
+    for fact in facts:
+        names = runs.setdefault(fact["run"], {})
+        names[fact["name"]] = names.get(fact["name"], False) or fact["logged"]
+        if fact["nobody"]:
+            names.setdefault(NOBODY, False)
+            report.incomplete.add(fact["run"])
+            report.note(NOBODY_NOTE)
     for run, names in sorted(runs.items()):
         ordered = sorted(names, key=lambda name: (name == NOBODY, natural(name)))
         report.processes[run] = ordered
@@ -138,32 +187,35 @@ def _names(records: DataFrame, messages: DataFrame, report: Report) -> dict[str,
     return {run: set(names) for run, names in runs.items()}
 
 
-def _with_crashes(
-    records: DataFrame, names: dict[str, set[str]], crashed: Sequence[str]
-) -> DataFrame:
-    """And the ends that the user tells of."""
-    rows = [(run, name) for name in crashed for run, those in names.items() if name in those]
+def _ends(names: dict[str, set[str]], crashed: Sequence[str]) -> list[tuple[str, str]]:
+    """Run and name of those that the user says have crashed."""
     for name in crashed:
         if not any(name in those for those in names.values()):
             raise UsageError(f"--crashed {name}: there is no process of that name")
-    if not rows:
+    return [(run, name) for name in crashed for run, those in names.items() if name in those]
+
+
+def _with_crashes(records: DataFrame, ends: Sequence[tuple[str, str]]) -> DataFrame:
+    if not ends:
         return records
-    ends = records.sparkSession.createDataFrame(rows, "run string, process string").select(
-        "*", F.lit("crash").alias("kind"), *(F.lit(LAST).alias(name) for name in ("place", "seq"))
+    rows = records.sparkSession.createDataFrame(ends, "run string, process string").select(
+        "*", F.lit("crash").alias("kind"), F.lit(LAST).alias("place")
     )
-    return records.unionByName(ends, allowMissingColumns=True)
+    return records.unionByName(rows, allowMissingColumns=True)
 
 
-def _events(
-    records: DataFrame, messages: DataFrame, arrivals: DataFrame, indices: DataFrame, to: str
-) -> DataFrame:
+def _events(records: DataFrame, messages: DataFrame, indices: DataFrame, to: str) -> DataFrame:
     """in: indices: run, indices (map from name to index)"""
-    receivers = arrivals.groupBy(*_MESSAGE).agg(F.collect_set("process").alias("receivers"))
-    about = messages.select(*_MESSAGE, F.col("origin").alias("by"), F.col("number").alias("nth"))
-    joined = records.join(about, [*_MESSAGE], "left").join(receivers, [*_MESSAGE], "left")
+    about = messages.select(
+        *(*_MESSAGE, "sent", "receivers"),
+        F.col("origin").alias("by"),
+        F.col("number").alias("nth"),
+    )
+    joined = records.join(about, [*_MESSAGE], "left")
+    first = joined.where((F.col("kind") != "send") | (F.col("seq") == F.col("sent")))
     in_order = Window.partitionBy("run", "process").orderBy("place", "seq")
     place = F.row_number().over(in_order) - 1
-    placed = joined.withColumn("position", place).join(indices, "run")
+    placed = first.withColumn("position", place).join(indices, "run")
 
     def index(name: Column) -> Column:
         return F.col("indices")[name]
@@ -174,7 +226,7 @@ def _events(
         F.col("position").cast("long"),
         "kind",
         index(F.col("by")).alias("origin"),
-        F.col("nth").cast("long").alias("number"),
+        F.col("nth").alias("number"),
         F.when(F.col("kind") == "send", _addressees(index, to)).alias("destinations"),
         "time_us",
         "bytes",
@@ -185,8 +237,7 @@ def _events(
 def _addressees(index: Callable[[Column], Column], to: str) -> Column:
     given = F.col("destinations")
     if to == "receivers":
-        got = F.coalesce("receivers", F.array().cast("array<string>"))
-        return F.array_sort(F.transform(F.coalesce(given, got), index))
+        return F.array_sort(F.transform(F.coalesce(given, F.col("receivers")), index))
     others: Column = F.lit(None).cast("array<int>")
     if to == "others":
         others = F.array_remove(F.map_values("indices"), index(F.col("process")))

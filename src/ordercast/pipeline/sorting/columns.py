@@ -55,9 +55,14 @@ class Columns:
 def require_columns(frame: DataFrame, columns: Columns) -> None:
     """Raises an error that says which column is missing, or of the wrong type."""
     types = {field.name: field.dataType for field in frame.schema}
-    for name in columns.names:
-        if name not in types:
-            raise UsageError(f"there is no column {name!r}: it has {', '.join(types)}")
+    if not types:
+        raise TraceError("there is no row in it")
+    for field in ("group", "origin", "number", "stamp"):
+        name = getattr(columns, field)
+        if name is not None and name not in types:
+            raise UsageError(
+                f"there is no column {name!r} for --{field}: it has {', '.join(types)}"
+            )
     if columns.group is not None and isinstance(types[columns.group], T.ArrayType | T.MapType):
         raise UsageError(f"the column {columns.group!r} cannot tell groups apart: it is a list")
     stamp, origin = types[columns.stamp], types[columns.origin]

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline.parts import Format, require_shared, write_parts
+from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
 from ordercast.pipeline.session import session
 from ordercast.pipeline.sorting import ROWS_EACH, causal_sort
 from ordercast.pipeline.sorting.check import check_order
@@ -65,11 +65,13 @@ def sort_files(
         raise TraceError(f"{output}: there is something here already: choose another place")
     if rows_each < 1:
         raise UsageError(f"{rows_each} rows for each file is less than one")
+    if spark is None and master is not None:
+        require_shared(master, config or {})
     opened = session(master=master, config=config, verbose=verbose) if spark is None else None
     scratch = output.with_name(f".{output.name}.{os.getpid()}")
     with opened or nullcontext(spark) as running, plainly_read(source):
         assert running is not None
-        require_shared(running)
+        require_shared_by(running)
         try:
             begin(f"sorting {source} on Spark")
             frame = read_messages(running, source, columns)

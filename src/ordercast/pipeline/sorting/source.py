@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -129,13 +131,26 @@ def plainly_read(source: Path) -> Iterator[None]:
         words = str(error)
         if "MALFORMED" not in words and "FAILED_READ_FILE" not in words:
             raise
-        place = re.search(r"file:/+([^\s,]+)", words)
-        where = Path(f"/{place[1]}".rstrip(".")) if place else source
-        raise TraceError(
-            f"{where}: there is something in it that cannot be read{_what(words)}"
-        ) from None
+        raise TraceError(_broken_line(source) or _broken_file(source, words)) from None
 
 
-def _what(words: str) -> str:
+def _broken_line(source: Path) -> str | None:
+    """The first line that is no object in JSON, if that is what is wrong: Spark does not say where
+    it is."""
+    kind, files = source_files(source)
+    for file in files if kind == "json" else ():
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    msgspec.json.decode(line if line.strip() else b"{}", type=dict[str, Any])
+                except msgspec.DecodeError as error:
+                    return f"{file}, line {number}: cannot be read as an object in JSON: {error}"
+    return None
+
+
+def _broken_file(source: Path, words: str) -> str:
+    place = re.search(r"file:/+([^\s,]+)", words)
+    where = Path(f"/{place[1]}".rstrip(".")) if place else source
     found = re.search(r"record parsing: \[?(.{1,60})", words)
-    return f": {found[1].rstrip('].')}" if found else ""
+    what = f": {found[1].rstrip('].')}" if found else ""
+    return f"{where}: there is something in it that cannot be read{what}"

@@ -35,6 +35,10 @@ def export_trace(run: OneRun, file: Path, *, format: str, cut: Cut) -> int:
     def source() -> Iterator[Event]:
         return read_events(run.trace) if exporter.whole and not run.named else run.events()
 
+    if file.is_dir():
+        raise UsageError(f"{file}: is a directory: name a file to write to")
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: there is no directory {file.parent} to write it to")
     job = Job(chosen(source, cut), run.who, lambda: causality_of(run))
     part = file.with_name(f"{file.name}.part")
     try:

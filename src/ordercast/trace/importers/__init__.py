@@ -20,12 +20,13 @@ from ordercast.trace.importers.shiviz import SHIVIZ
 from ordercast.trace.importers.sink import TraceSink, best_format
 from ordercast.trace.importers.table import TABLE
 
-__all__ = ["FORMATS", "Imported", "Options", "detect", "import_trace", "source_files"]
+__all__ = ["FORMATS", "NOTHING", "Imported", "Options", "detect", "import_trace", "source_files"]
 
 FORMATS: dict[str, Importer] = {
     importer.name: importer
     for importer in (SHIVIZ, DSLAB, BROADCAST, OTLP, JEPSEN, MAELSTROM, TABLE)
 }
+NOTHING = "nothing in it is an event that can be judged"
 HEAD_LINES = 8
 HEAD_BYTES = 1 << 16
 
@@ -85,7 +86,7 @@ def import_trace(
         logs = FORMATS[name].read(job)
         events = sink.write(chain.from_iterable(log.events for log in logs))
         if not events:
-            raise TraceError(f"{files[0]}: nothing in it is an event that can be judged")
+            raise TraceError(f"{files[0]}: {NOTHING}")
         sink.finish(report.manifests(name, options, files))
     except RecursionError:
         raise TraceError(f"{files[0]}: something in it is nested too deeply") from None

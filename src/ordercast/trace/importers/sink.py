@@ -41,7 +41,10 @@ class TraceSink:
         self._format = format
         self.scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
         """Nobody sees it: it becomes the trace at the end, or goes away."""
-        self.scratch.mkdir(parents=True)
+        try:
+            self.scratch.mkdir(parents=True)
+        except OSError as error:
+            raise TraceError(f"{directory}: cannot be written: {error.strerror}") from None
 
     def write(self, events: Iterable[Event]) -> int:
         """All of them, sorted by run, process and position; how many there were."""

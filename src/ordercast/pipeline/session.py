@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ordercast.errors import SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
+from ordercast.pipeline.scratch import make_scratch, remove_scratch
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
 
 if TYPE_CHECKING:
@@ -113,8 +113,11 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
     master = master or config.get("spark.master") or "local[*]"
     here = "127.0.0.1" if is_local(master) else address_towards(master)
     wait_s(config)  # refused now, if it must be
-    scratch = Path(tempfile.mkdtemp(prefix="ordercast-spark-"))
+    scratch = make_scratch()
     settings = _defaults(here, scratch, verbose=verbose) | config | {"spark.master": master}
+    # Or what the JVM has in the common directory would outlive one that is killed.
+    options = "spark.driver.extraJavaOptions"
+    settings[options] = f'"-Djava.io.tmpdir={scratch}" {settings.get(options, "")}'.strip()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     started: SparkContext | SparkSession | None = None
     try:
@@ -227,7 +230,7 @@ def _close_jvm() -> None:
             except subprocess.TimeoutExpired:
                 process.kill()
     while _scratch:
-        shutil.rmtree(_scratch.pop(), ignore_errors=True)
+        remove_scratch(_scratch.pop())
 
 
 def _require_java() -> None:

@@ -52,6 +52,27 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
+@pytest.fixture
+def stateful(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, with the settings that state needs while a test has it."""
+    from ordercast.pipeline.streaming import SETTINGS
+
+    settings = {
+        **SETTINGS,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key, old in before.items():
+        if old is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, old)
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:

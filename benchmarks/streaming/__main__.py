@@ -3,7 +3,8 @@
 Streams of 1, 100 and 10,000 groups with 4 and 16 origins, of which 0, 10 and 50 % come out of
 order, are written as Parquet; each goes as whole batches through each subject, in one warm
 session, into a sink that drops it. The fastest batch counts. Then: the cost while 1 and 100
-messages a group are held, bytes of state for each, and the time from a small file to the sink.
+messages a group are held, bytes of state for each, the time from a small file to the sink, and the
+events a second of a watch on a trace.
 
 example:
   python -m benchmarks.streaming --rows 100000 --only g100-n4
@@ -24,6 +25,7 @@ from benchmarks.streaming.goals import goals
 from benchmarks.streaming.measure import Speed, latency_s, speed, state_bytes_per_held
 from benchmarks.streaming.streams import Stream
 from benchmarks.streaming.subjects import NOTHING, OURS, SUBJECTS
+from benchmarks.streaming.watching import Trace, watch_rates
 from ordercast import pipeline
 from ordercast.cli.console import Steps, steps
 from ordercast.pipeline import streaming
@@ -85,6 +87,11 @@ def _rest(
     for subject in (NOTHING, OURS):
         doing.begin(f"latency, {subject}")
         found[f"latency s, {subject}"] = latency_s(spark, small, subject, place, 10)
+    for runs in (1, 100):
+        trace = Trace(runs, 4, chosen.rows, chosen.batches)
+        doing.begin(f"watch, {trace.name}")
+        for subject, rate in watch_rates(spark, trace, place).items():
+            found[f"events k/s, {subject}, {trace.name}"] = rate / 1000
     return found
 
 
@@ -122,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--batches", type=int, default=4, help="default: 4; the first is not counted")
     add("--only", default="", metavar="NAME", help="streams with that in their name: g100-n4-10%%")
     add("--quick", action="store_true", help="only next to no operator")
-    add("--rest", action="store_true", help="state and latency also with --only")
+    add("--rest", action="store_true", help="state, latency and the watch also with --only")
     add("--directory", type=Path, metavar="DIR", help="for the streams (default: a temporary one)")
     add("--json", type=Path, metavar="FILE", help="write all figures there as well")
     return parser

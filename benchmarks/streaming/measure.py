@@ -17,7 +17,7 @@ from ordercast.pipeline import streaming
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Speed", "latency_s", "speed", "state_bytes_per_held"]
+__all__ = ["Speed", "latency_s", "rows_per_s", "speed", "state_bytes_per_held"]
 
 WARM_UP = 1
 """Batches that are not counted: what is compiled and started, is then."""
@@ -33,20 +33,25 @@ class Speed:
 def speed(
     spark: SparkSession, stream: Stream, subject: str, place: Path, *, keep: bool = False
 ) -> Speed:
-    """The fastest batch counts: others use this machine too."""
     checkpoint = place / "state"
     shutil.rmtree(checkpoint, ignore_errors=True)
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_A_BATCH)
     source = reader.parquet(str(stream.write(place / "streams")))
-    writer = SUBJECTS[subject](source).writeStream.format("noop")
-    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    streaming.await_query(query)
-    told = [one for one in query.recentProgress if one.numInputRows]
-    assert len(told) == stream.batches, f"{len(told)} batches, not {stream.batches}"
-    rates = [one.numInputRows / one.durationMs["triggerExecution"] for one in told[WARM_UP:]]
+    found = rows_per_s(SUBJECTS[subject](source), checkpoint, batches=stream.batches)
     if not keep:
         shutil.rmtree(checkpoint, ignore_errors=True)
-    return Speed(stream, subject, 1000 * max(rates))
+    return Speed(stream, subject, found)
+
+
+def rows_per_s(plan: DataFrame, checkpoint: Path, *, batches: int) -> float:
+    """The fastest batch counts: others use this machine too."""
+    writer = plan.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    streaming.await_query(query)
+    told = [one for one in query.recentProgress if one.numInputRows]
+    assert len(told) == batches, f"{len(told)} batches, not {batches}"
+    rates = [one.numInputRows / one.durationMs["triggerExecution"] for one in told[WARM_UP:]]
+    return 1000 * max(rates)
 
 
 def state_bytes_per_held(spark: SparkSession, stream: Stream, place: Path) -> float:

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ordercast.cli import main, parser
 
 from .test_stream_watch import QUICK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = "room string, origin string, number long, after array<string>, text string"
 
@@ -34,15 +38,6 @@ def command(directory: Path, *more: str) -> list[str]:
     ]
 
 
-def stream(directory: Path, *more: str, wait_s: float = 240) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: the settings of the tests' session are not those of the verb."""
-    arguments = [*command(directory, *more), "--master", "local[2]", *QUICK]
-    return subprocess.run(
-        [sys.executable, "-m", "ordercast", *arguments],
-        capture_output=True, text=True, timeout=wait_s,
-    )  # fmt: skip
-
-
 def rows(directory: Path) -> list[tuple[str, int]]:
     """As a reader would that knows nothing of Spark."""
     files = sorted(directory.glob("batch=*/*.json"))
@@ -50,21 +45,26 @@ def rows(directory: Path) -> list[tuple[str, int]]:
     return [(row["text"], row.get("position")) for row in found]
 
 
-def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
+    stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     question = ("r", "a", 1, [], "why?")
     answer = ("r", "b", 1, ["a:1"], "because")
     write(tmp_path / "in", "1.json", answer, answer, ("r", "c", 0, [], "odd"))
-    done = stream(tmp_path, "--once")
-    assert done.returncode == 0, done.stderr
-    summary = done.stdout.splitlines()[0]
+    code, done = main(command(tmp_path, "--once")), capsys.readouterr()
+    assert code == 0, done.err
+    summary = done.out.splitlines()[0]
     assert summary.startswith("3 in, 0 released, 1 held, 1 malformed, 1 duplicates, oldest for ")
     assert summary.endswith(" s: b:1 of r waits for a:1")
-    assert "columns, as in the files that are there: after:array<string>,number:" in done.stderr
+    assert "columns, as in the files that are there: after:array<string>,number:" in done.err
     assert rows(tmp_path / "out" / "aside") == [("odd", None)]
 
     write(tmp_path / "in", "2.json", question, answer)
-    done = stream(tmp_path, "--once", "--json")
-    assert json.loads(done.stdout) == {
+    # On another machine, with other cores, it has as many partitions as it was begun with.
+    stateful.conf.set("spark.sql.shuffle.partitions", "3")
+    code, done = main(command(tmp_path, "--once", "--json")), capsys.readouterr()
+    assert code == 0, done.err
+    assert json.loads(done.out) == {
         "rows": 2, "released": 2, "gaps": 0, "late": 0, "expired": 0, "malformed": 0,
         "duplicates": 1, "held": 0, "oldest": None,
     }  # fmt: skip
@@ -74,13 +74,27 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(tmp_path: Path
     assert [(row["batch"], row["rows"], row["held"]) for row in table] == [(0, 3, 1), (1, 2, 0)]
 
     write(tmp_path / "in", "3.json", ("s", "a", 1, [], "new"))
-    done = stream(tmp_path, "--once", "--start", "0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == (
-        "ordercast stream: this checkpoint was made with start = 1, and now start is 0: go on with "
-        "what it was made with, or begin with a new checkpoint"
-    )
-    assert "Traceback" not in done.stderr
+    (tmp_path / "junk" / "offsets").mkdir(parents=True)
+    (tmp_path / "junk" / "offsets" / "0").write_text("something else\n")
+    other = stateful.readStream.schema(SCHEMA).json(str(tmp_path / "in")).writeStream
+    other = other.format("noop").option("checkpointLocation", str(tmp_path / "other"))
+    other.trigger(availableNow=True).start().awaitTermination()
+    for more, sentence in REFUSED.items():
+        written = [str(tmp_path / word) if word in ("junk", "other") else word for word in more]
+        code, done = main(command(tmp_path, "--once", *written)), capsys.readouterr()
+        assert (code, done.out) == (2, "")
+        assert sentence in done.err.splitlines()[-1]
+        assert "Traceback" not in done.err
+
+
+REFUSED = {
+    ("--start", "0"): "ordercast stream: this checkpoint was made with start = 1, and now start "
+    "is 0: go on with what it was made with, or begin with a new checkpoint",
+    ("--wait", "1s", "--policy", "release"): "ordercast stream: this checkpoint was made without a "
+    "time to wait, and now there is one: go on as the query was begun, or begin with a new checkp",
+    ("--checkpoint", "other"): "other has no state of an order: is it the checkpoint of such a qu",
+    ("--checkpoint", "junk"): "junk is no checkpoint that Spark can go on from",
+}
 
 
 def test_it_is_stopped_politely(tmp_path: Path) -> None:
@@ -88,7 +102,7 @@ def test_it_is_stopped_politely(tmp_path: Path) -> None:
     write(tmp_path / "in", "1.json", ("r", "a", 2, [], "two"))
     arguments = command(tmp_path, "--schema", SCHEMA, "--wait", "1s", "--policy", "release")
     process = subprocess.Popen(
-        [sys.executable, "-m", "ordercast", *arguments, "--master", "local[2]"],
+        [sys.executable, "-m", "ordercast", *arguments, "--master", "local[2]", *QUICK],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:

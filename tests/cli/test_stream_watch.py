@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from ordercast.cli import main
@@ -21,9 +22,13 @@ from ordercast.trace.directory import TraceWriter
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.manifest import Manifest
+from ordercast.trace.parquet import to_table
 from ordercast.trace.verdicts import Verdict
 
 from ..conformance.random_traces import random_trace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KILLS = 1
 """Each takes half a minute; up to 3 there are events enough."""
@@ -43,28 +48,47 @@ def lines(output: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.timeout(900)
-def test_once_says_what_verify_says(tmp_path: Path) -> None:
+def test_once_says_what_verify_says(
+    stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     traces = [random_trace(seed, f"run {seed}") for seed in range(12)]
     with TraceWriter(tmp_path / "trace") as writer:
         for trace in traces:
             writer.add_manifest(trace.manifest)
             writer.write_all(trace.events)
     options = [str(tmp_path / "trace"), "--once", "--json", "--checkpoint", str(tmp_path / "state")]
-    scratch = tmp_path / "scratch"
-    first, again = (
-        subprocess.run([*WATCH, *options], capture_output=True, text=True, env=environment(scratch))
-        for _ in range(2)
-    )
     expected = judge(tmp_path / "trace")
-    for done in (first, again):
-        assert done.returncode == expected.exit_code, done.stderr
-        end = list(lines(done.stdout))[-1]
+    for _ in range(2):
+        code, done = main(["stream", "watch", *options]), capsys.readouterr()
+        assert code == expected.exit_code, done.err
+        end = list(lines(done.out))[-1]
         assert end["kind"] == "end"
         assert end["events"] == expected.events
         told = {(v["run"], v["property"]): essence(v) for v in end["verdicts"]}
         assert told == {(v.run, v.property): essence(asdict(v)) for v in expected.verdicts}
-    assert len(list(lines(again.stdout))) == 1, "there is nothing new to say"
-    assert list(scratch.iterdir()) == [], "something was left behind"
+    assert len(list(lines(done.out))) == 1, "there is nothing new to say"
+
+
+def test_files_of_events_in_any_format_of_spark_s_will_do(
+    stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "parts").mkdir()
+    for at, part in enumerate((swapped(10)[:9], swapped(10)[9:])):
+        pq.write_table(to_table(part), tmp_path / "parts" / f"{at}.parquet")
+    command = ["stream", "watch", str(tmp_path / "parts"), "--format", "parquet", "--once"]
+    code, done = main([*command, "--quiesced", "--json"]), capsys.readouterr()
+    assert code == 1, done.err
+    assert "columns, as in the files that are there: run:string,process:int,posit" in done.err
+    with TraceWriter(tmp_path / "trace") as writer:
+        writer.write_all(swapped(10))
+    expected = judge(tmp_path / "trace", quiesced=True)
+    end = list(lines(done.out))[-1]
+    told = {v["property"]: essence(v) for v in end["verdicts"]}
+    assert told == {v.property: essence(asdict(v)) for v in expected.verdicts}
+
+    assert main([*command, "--schema", "run string, process int, position long"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("ordercast stream: the stream has no column 'kind', and a trace has run")
 
 
 def asdict(verdict: Verdict) -> dict[str, Any]:
@@ -89,20 +113,22 @@ def swapped(messages: int) -> list[Event]:
 
 
 @pytest.mark.timeout(900)
-def test_a_watch_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_watch_that_is_killed_goes_on_where_it_was(
+    stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The file grows all the while; kill -9 at random moments; then everything is as in batch."""
     trace, random = tmp_path / "trace", Random()
     trace.mkdir()
     events = swapped(400)
     file = (trace / "events.jsonl").open("ab", buffering=0)
     state = str(tmp_path / "state")
-    command = [*WATCH, str(trace), "--checkpoint", state, "--json", "--trigger", "100ms"]
+    options = [str(trace), "--checkpoint", state, "--json", "--trigger", "100ms"]
     violated_early = False
     for part in range(KILLS):
         for event in events[part * 200 : part * 200 + 200]:
             file.write(encode_event(event))
         watching = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*WATCH, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert watching.stdout is not None
         for line in watching.stdout:
@@ -120,10 +146,10 @@ def test_a_watch_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     file.close()
     manifest = Manifest("live", ("p0", "p1"), quiesced=True, order="fifo")
     (trace / "manifest.jsonl").write_bytes(manifest.to_json() + b"\n")
-    done = subprocess.run([*command, "--until-rest"], capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
+    code, done = main(["stream", "watch", *options, "--until-rest"]), capsys.readouterr()
+    assert code == 1, done.err
     expected = judge(trace)
-    end = list(lines(done.stdout))[-1]
+    end = list(lines(done.out))[-1]
     told = {v["property"]: essence(v) for v in end["verdicts"]}
     assert told == {v.property: essence(asdict(v)) for v in expected.verdicts}
     assert end["events"] == len(events)
@@ -154,11 +180,12 @@ def test_asked_to_end_it_says_the_verdicts_so_far(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_bad_row_ends_it_with_a_sentence(tmp_path: Path) -> None:
+def test_a_bad_row_ends_it_with_a_sentence(
+    stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "events.jsonl").write_bytes(encode_event(swapped(1)[0]) + b"{}\n")
-    done = subprocess.run([*WATCH, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
+    assert main(["stream", "watch", str(tmp_path)]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(f"ordercast stream: {tmp_path}/events.jsonl, line 2: not an event")
 
 
@@ -172,6 +199,12 @@ def test_a_bad_row_ends_it_with_a_sentence(tmp_path: Path) -> None:
         ([".", "--keep", "0"], "--keep 0: choose 1 or more"),
         ([".", "--once", "--until-rest"], "--once ends by itself"),
         ([".", "--quiesced"], "give it with --once"),
+        ([".", "--option", "a=b"], "--schema and --option are for Spark's reader: give its --form"),
+        ([".", "--format", "json", "--until-rest"], "files that are read with --format have none"),
+        (
+            [".", "--format", "json", "--once", "--option", "maxFilesPerTrigger=1"],
+            "--once judges all that is there at once: leave out maxFilesPerTrigger",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_spark_starts(

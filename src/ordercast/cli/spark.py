@@ -6,7 +6,7 @@ import argparse
 
 from ordercast.errors import UsageError
 
-__all__ = ["add_spark_arguments", "spark_settings"]
+__all__ = ["add_spark_arguments", "pairs", "spark_settings"]
 
 
 def add_spark_arguments(
@@ -21,10 +21,15 @@ def add_spark_arguments(
 
 def spark_settings(options: argparse.Namespace) -> dict[str, str]:
     """What `--conf` says."""
-    config = {}
-    for setting in options.conf:
+    return pairs("--conf", options.conf)
+
+
+def pairs(flag: str, settings: list[str]) -> dict[str, str]:
+    """What a flag says that is given as KEY=VALUE, any number of times."""
+    found = {}
+    for setting in settings:
         key, equals, value = setting.partition("=")
         if not key or not equals:
-            raise UsageError(f"--conf {setting!r} is not of the form KEY=VALUE")
-        config[key] = value
-    return config
+            raise UsageError(f"{flag} {setting!r} is not of the form KEY=VALUE")
+        found[key] = value
+    return found

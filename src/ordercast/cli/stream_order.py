@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from ordercast.cli.console import Steps, steps
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.cli.stopping import stoppable
+from ordercast.cli.stream_files import add_file_arguments, file_stream, reader_options
 from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,10 +43,9 @@ _TOLD_EVERY_S = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add: Any = parser.add_argument
     add("source", metavar="SOURCE", help="a directory that files are added to")
-    add("--format", default="json", help="of the files: json (default), parquet, csv, orc, …")
-    add("--schema", metavar="DDL",
-        help="such as 'room string, origin int' (default: as in the files there)")  # fmt: skip
-    add("--option", action="append", default=[], metavar="KEY=VALUE", help="for Spark's reader")
+    add_file_arguments(
+        parser, format="json", help="of the files: json (default), parquet, csv, orc, …"
+    )
     add("--output", type=Path, required=True, metavar="DIR")
     add("--side", type=Path, metavar="DIR", help="for what is not in order (default: OUTPUT/aside)")
     add("--write", choices=("parquet", "json"), default="parquet", help="default: parquet")
@@ -68,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--wait", metavar="DURATION", help="how long a message may be held (default: for ever)")
     add("--policy", choices=("keep", "release", "aside"), default="keep",
         help="what becomes of it then: released without what it lacks, or set aside")  # fmt: skip
-    add("--buckets", type=int, default=16, metavar="N", help="of groups, for state (default: 16)")
+    add("--buckets", type=int, metavar="N",
+        help="of groups, for state (default: one for each core, 16 at most)")  # fmt: skip
     add("--once", action="store_true", help="take what is there now, and end")
     add("--trigger", metavar="DURATION", help="a batch at most so often (default: 1s)")
     add("--json", action="store_true", help="print the summary as JSON")
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(options: argparse.Namespace) -> int:
     config = spark_settings(options)
-    reading = _pairs("--option", options.option)
+    reader_options(options)  # refused now, if they must be
     if options.once and options.trigger is not None:
         raise UsageError("--once takes what is there now: --trigger is for what comes later")
     from ordercast.pipeline.session import require_pyspark, session
@@ -104,10 +105,8 @@ def act(options: argparse.Namespace) -> int:
                 stoppable(stopped),
                 streaming.in_sentences(),
             ):
-                if (key := "spark.sql.shuffle.partitions") not in config:
-                    cores = spark.sparkContext.defaultParallelism
-                    spark.conf.set(key, min(options.buckets, cores))
-                progress = _follow(options, doing, spark, reading, stopped)
+                _spread(options, spark, config)
+                progress = _follow(options, doing, spark, stopped)
         except Exception:
             # A supervisor's SIGTERM goes to Spark as well, which may be gone before us.
             if not stopped.is_set():
@@ -135,19 +134,24 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
         BaseServer.handle_error = complain  # type: ignore[method-assign]
 
 
+def _spread(options: argparse.Namespace, spark: Any, config: dict[str, str]) -> None:
+    """Over how many tasks: what a checkpoint was made with stays so, on whatever machine."""
+    from ordercast.pipeline import streaming
+
+    key, cores = "spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism
+    if (before := streaming.partitions_of(options.checkpoint)) is not None:
+        spark.conf.set(key, before)
+    elif key not in config:
+        spark.conf.set(key, min(options.buckets or cores, cores))
+
+
 def _follow(
-    options: argparse.Namespace, doing: Steps, spark: Any, reading: dict[str, str],
-    stopped: threading.Event,
-) -> Progress:  # fmt: skip
+    options: argparse.Namespace, doing: Steps, spark: Any, stopped: threading.Event
+) -> Progress:
     """Runs the query until it has ended, or is to be stopped."""
     from ordercast.pipeline import streaming
 
-    messages = streaming.read_files(
-        spark, options.source, format=options.format, schema=options.schema, options=reading
-    )
-    if options.schema is None:
-        columns = messages.schema.simpleString()[7:-1]
-        doing.note(f"columns, as in the files that are there: {columns}")
+    messages = file_stream(spark, options.source, options, doing)
     side = options.side or options.output / "aside"
     sink = streaming.DirectorySink(options.output / "ordered", side, options.write)
     trigger_ms = None if options.once else streaming.milliseconds(options.trigger or "1s")
@@ -224,13 +228,3 @@ def _summarize(options: argparse.Namespace, progress: Progress) -> None:
     else:
         print(_line(progress))
         print(f"in order: {options.output / 'ordered'}")
-
-
-def _pairs(flag: str, settings: list[str]) -> dict[str, str]:
-    pairs = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise UsageError(f"{flag} {setting!r} is not of the form KEY=VALUE")
-        pairs[key] = value
-    return pairs

@@ -8,6 +8,7 @@ example:
   ordercast stream watch logs
   ordercast stream watch logs --checkpoint state --until-rest --order causal
   ordercast stream watch logs --once --json
+  ordercast stream watch events --format parquet
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
-from ordercast.cli.console import steps
+from ordercast.cli.console import Steps, steps
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.cli.stopping import stoppable
+from ordercast.cli.stream_files import add_file_arguments, file_stream, reader_options
 from ordercast.cli.watch_board import Board
 from ordercast.errors import UsageError
 from ordercast.trace.verdicts import PROPERTIES, properties_named, properties_of_order
@@ -32,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trace", type=Path, metavar="DIR", help="where members write their logs, or a trace"
     )
+    add_file_arguments(
+        parser, format=None,
+        help="DIR has files of events, and no manifests: json, parquet, csv, orc, …",
+    )  # fmt: skip
     parser.add_argument("--order", help="the order that must hold, such as fifo or causal")
     parser.add_argument("--only", metavar="PROPERTIES", help="judge only these: fifo,causal")
     parser.add_argument(
@@ -66,6 +73,7 @@ def act(options: argparse.Namespace) -> int:
         raise UsageError("--once ends by itself: leave out --until-rest")
     if options.quiesced and not options.once:
         raise UsageError("--quiesced is about runs that are over: give it with --once")
+    _check_files(options)
     if options.keep < 1:
         raise UsageError(f"--keep {options.keep}: choose 1 or more")
     config = spark_settings(options)
@@ -78,7 +86,8 @@ def act(options: argparse.Namespace) -> int:
     from ordercast.pipeline.streaming.watch_query import WATCH_SETTINGS, Watching
 
     trigger_s = streaming.milliseconds(options.trigger) / 1000
-    followed(options.trace)
+    if options.format is None:
+        followed(options.trace)
     require_protobuf()
     settings = WATCH_SETTINGS | config
     with steps() as progress:
@@ -87,9 +96,10 @@ def act(options: argparse.Namespace) -> int:
         with (
             session(master=options.master, config=settings, verbose=options.verbose) as spark,
             stoppable() as stopped,  # after Spark, which has its own idea of Ctrl-C
+            streaming.in_sentences(),
             Watching(
                 spark,
-                options.trace,
+                _source(options, spark, progress),
                 board.hear,
                 properties=only,
                 keep=options.keep,
@@ -109,3 +119,26 @@ def act(options: argparse.Namespace) -> int:
         print(f"ordercast stream: {options.trace}: there is no event in it yet", file=sys.stderr)
         return 2
     return judgement.exit_code
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """What is about files that Spark is to read, and not our own reader."""
+    reading = reader_options(options)
+    if options.format is None:
+        if options.schema is not None or reading:
+            raise UsageError("--schema and --option are for Spark's reader: give its --format")
+        return
+    if options.until_rest:
+        raise UsageError(
+            "--until-rest looks for the end of a run in its manifest, and files that are read with "
+            "--format have none: leave out one of the two"
+        )
+    if options.once and (limit := {"maxFilesPerTrigger", "maxBytesPerTrigger"} & reading.keys()):
+        raise UsageError(f"--once judges all that is there at once: leave out {min(limit)}")
+
+
+def _source(options: argparse.Namespace, spark: Any, doing: Steps) -> Any:
+    """Where our own reader is to look, or a streaming DataFrame."""
+    if options.format is None:
+        return options.trace
+    return file_stream(spark, str(options.trace), options, doing)

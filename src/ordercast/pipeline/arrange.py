@@ -19,8 +19,8 @@ from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.huge.segments import Unhealthy
 from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.rows import load
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.source import Source
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.parquet import LogWriter, arrow_schema
 
 __all__ = ["arrange"]
@@ -38,8 +38,8 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
     pieces = [group.piece for group in source.groups]
     stretches = sum(piece.rows for piece in pieces) // (1 << STRETCH_BITS) + 1
 
-    @settles
     def scatter(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 events, bad = load([pieces[index]])
@@ -48,8 +48,8 @@ def arrange(spark: SparkSession, source: Source, run: str, directory: Path) -> N
                 else:
                     yield from _scattered(events)
 
-    @settles
     def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         found: dict[int, list[pa.Table]] = {}
         for batch in batches:
             for stretch, rows in zip(batch.column("stretch"), batch.column("rows"), strict=True):

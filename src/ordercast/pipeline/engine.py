@@ -30,9 +30,9 @@ from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source
 from ordercast.pipeline.results import Results, concluded, once
 from ordercast.pipeline.rows import FLAWS, load
-from ordercast.pipeline.settling import settle, settles
 from ordercast.pipeline.shipping import in_tasks, is_local
 from ordercast.pipeline.source import Item, Source, huge_runs, inspect, items
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -147,10 +147,10 @@ class _Tasks:
 
     def __call__(self, function: Callable[[T], R], those: Sequence[T], kind: type[R], /) -> list[R]:
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_what_is_loaded()
             for batch in batches:
                 for index in batch.column("id").to_pylist():
                     yield _answer(function, those[index])
-            settle(function.__qualname__)
 
         if not those:
             return []
@@ -195,8 +195,8 @@ def _judge_items(spark: SparkSession, work: list[Item], options: Options) -> Dat
     bounds = [(item.pieces, item.low, item.high) for item in work]
     described = [pack(item.described) for item in work]
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 pieces, low, high = bounds[index]
@@ -229,8 +229,8 @@ def _between(events: pa.Table, low: str, high: str | None) -> pa.Table:
 def _judge_packed(packed: DataFrame, buckets: int, options: Options) -> DataFrame:
     """in: `packing`"""
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for together in gathered(batches):
             yield from _judged(*together, options)
 

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from ordercast.pipeline.results import spark_schema, spark_type
 from ordercast.pipeline.rows import load
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.source import Source
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.parquet import arrow_schema
 
 __all__ = ["every_column", "read_events"]
@@ -29,8 +29,8 @@ def read_events(spark: SparkSession, source: Source) -> DataFrame:
     schema = arrow_schema()
     pieces = (*source.lines, *(group.piece for group in source.groups))
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 yield from load([pieces[index]], measured=True).events.cast(schema).to_batches()

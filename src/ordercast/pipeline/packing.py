@@ -19,8 +19,8 @@ from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.described import DESCRIBED
 from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.source import Source
+from ordercast.pipeline.workers import keep_what_is_loaded
 
 __all__ = ["Together", "gathered", "pack_frames", "pack_source"]
 
@@ -42,8 +42,8 @@ def pack_source(spark: SparkSession, source: Source, buckets: int) -> DataFrame:
     pieces = (*source.lines, *(group.piece for group in source.groups))
     described = pack(source.described)
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for index in batch.column("id").to_pylist():
                 if index == len(pieces):
@@ -61,8 +61,8 @@ def pack_frames(events: DataFrame, runs: DataFrame, buckets: int) -> DataFrame:
     """The same from DataFrames: `rules.COLUMNS` as far as they are there, and `DESCRIBED`."""
     names = [name for name in COLUMNS if name in events.columns]
 
-    @settles
     def pack_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             table = pa.Table.from_batches([batch])
             bad = flaws(table)
@@ -72,8 +72,8 @@ def pack_frames(events: DataFrame, runs: DataFrame, buckets: int) -> DataFrame:
             yield from _in_buckets("events", typed(table.filter(pa.array(sound))), buckets)
             yield from _in_buckets("flaws", pa.Table.from_pylist(told, FLAWS), buckets)
 
-    @settles
     def pack_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             known = {name: batch.column(name) for name in batch.schema.names}
             columns = [known.get(f.name, pa.nulls(len(batch))).cast(f.type) for f in DESCRIBED]

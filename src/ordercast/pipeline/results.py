@@ -19,7 +19,7 @@ from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
 from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.rows import FLAWS
-from ordercast.pipeline.settling import settles
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
 
@@ -74,8 +74,8 @@ class Results:
         if name in _MEASURED:
             return _MEASURED[name](self._events)
 
-        @settles
         def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_what_is_loaded()
             for batch in batches:
                 for payload in batch.column("payload"):
                     yield from unpack(payload.as_py()).cast(schema).to_batches()
@@ -111,8 +111,8 @@ class Results:
             return
         schema = TABLES[name]
 
-        @settles
         def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_what_is_loaded()
             for batch in batches:
                 payload = pack(pa.Table.from_batches([batch]).cast(schema))
                 yield pa.RecordBatch.from_pydict({"payload": [payload]})

@@ -1,10 +1,10 @@
-"""A session with state in RocksDB, and streams of small files."""
+"""Streams of small files."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,27 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = "room string, origin int, number long, stamp array<long>, label long"
-
-
-@pytest.fixture
-def stateful(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of all tests, with the settings that state needs while a test has it."""
-    from ordercast.pipeline.streaming import SETTINGS
-
-    settings = {
-        **SETTINGS,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key, old in before.items():
-        if old is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, old)
 
 
 Writer = Callable[..., Path]

@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ordercast.errors import CheckpointError
-from ordercast.pipeline.streaming import state
+from ordercast.pipeline.streaming import processor, state
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.processor import COUNTS, HELD, CausalProcessor
 from ordercast.pipeline.streaming.state import read_table, table_bytes
@@ -28,8 +28,8 @@ def driven(form: Form) -> TwsTester:
     return TwsTester(CausalProcessor(form), timeMode="ProcessingTime" if form.expires else "None")
 
 
-def chunk(rows: pa.Table, *, partition: int = 0, sequence: int = 0, now: int = 0) -> Row:
-    return Row(partition=partition, sequence=sequence, now_ms=now, chunk=table_bytes(rows))
+def chunk(rows: pa.Table, *, partition: int = 0, sequence: int = 0) -> Row:
+    return Row(partition=partition, sequence=sequence, chunk=table_bytes(rows))
 
 
 def rows(out: Sequence[Any]) -> list[dict[str, Any]]:
@@ -79,13 +79,27 @@ def test_buckets_know_nothing_of_each_other() -> None:
     assert labels(subject.test(0, [chunk(table([second], width=1))])) == [2]
 
 
+def test_a_great_batch_is_taken_in_by_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is held is told as of the last: the greatest step counts."""
+    monkeypatch.setattr(processor, "_PORTION_BYTES", 1)
+    subject = driven(FORM)
+    chunks = [
+        chunk(table([Message("g", 0, number, (), number)], width=1), sequence=sequence)
+        for sequence, number in enumerate((2, 3, 1))
+    ]
+    out = subject.test(0, chunks)
+    assert labels(out) == [1, 2, 3]
+    assert [(row.step, row.rows, row.held) for row in out] == [(0, 1, 1), (1, 1, 2), (2, 1, 0)]
+    assert labels(subject.test(0, chunks)) == []
+
+
 WAITING = replace(FORM, wait_ms=100, policy="release")
 
 
 def test_a_timer_releases_what_nothing_more_comes_for() -> None:
     subject = driven(WAITING)
     subject.setProcessingTime(1000)
-    subject.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1), now=1000)])
+    subject.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
     assert not subject.setProcessingTime(1099)
     [released] = rows(subject.setProcessingTime(1101))
     assert (released["outcome"], released["why"]) == ("gap", "released without 0:1")
@@ -95,7 +109,7 @@ def test_a_timer_is_set_for_each_that_waits_in_turn() -> None:
     subject = driven(WAITING)
     for now, name in ((1000, "g"), (1050, "h"), (1070, "i")):
         subject.setProcessingTime(now)
-        subject.test(0, [chunk(table([Message(name, 0, 2, (), now)], width=1), now=now)])
+        subject.test(0, [chunk(table([Message(name, 0, 2, (), now)], width=1))])
     assert labels(subject.setProcessingTime(1110)) == [1000]
     assert labels(subject.setProcessingTime(1160)) == [1050]
     assert labels(subject.setProcessingTime(1200)) == [1070]
@@ -140,7 +154,7 @@ def test_a_checkpoint_goes_on_only_with_its_own_form(change: dict[str, Any], wor
 
 def test_bucket_0_refuses_another_form_before_it_has_a_message() -> None:
     """Every batch has a row without a chunk for it."""
-    nothing = Row(partition=0, sequence=-1, now_ms=0, chunk=None)
+    nothing = Row(partition=0, sequence=-1, chunk=None)
     old, new = driven(FORM), driven(replace(FORM, buckets=8))
     assert old.test(0, [nothing]) == []
     assert old.test(0, [nothing]) == []
@@ -160,7 +174,8 @@ def test_how_long_to_wait_may_change() -> None:
         value = old.peekValueState(name, 0)
         assert value is not None
         new.updateValueState(name, 0, value)
-    new.test(0, [chunk(table([Message("g", 0, 3, (), 3)], width=1), now=5)])
+    new.setProcessingTime(5)
+    new.test(0, [chunk(table([Message("g", 0, 3, (), 3)], width=1))])
     assert labels(new.setProcessingTime(8)) == [2]
 
 
@@ -170,14 +185,14 @@ def test_another_version_of_the_state_is_refused(
 ) -> None:
     subject = driven(FORM)
     with monkeypatch.context() as patch:
-        patch.setattr(state, "VERSION", 2)
+        patch.setattr(state, "VERSION", 1)
         subject.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
     other = driven(FORM)
     other.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
     value = subject.peekValueState(name, 0)
     assert value is not None
     other.updateValueState(name, 0, value)
-    with pytest.raises(CheckpointError, match="state of version 2, and this ordercast has 1: go "):
+    with pytest.raises(CheckpointError, match="state of version 1, and this ordercast has 2: go "):
         other.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
 
 

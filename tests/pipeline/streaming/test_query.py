@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from random import Random
@@ -80,7 +81,13 @@ def test_several_batches_give_what_the_oracle_gives(
     assert len(seen.rows) == len(oracle.out) + len(oracle.held) + 1
     files([[lost]], width=3)
     other = streaming.causal_order(stream(stateful, directory), group="room", buckets=8)
-    with pytest.raises(CheckpointError, match="made with buckets = 16, and now buckets is 8: go "):
+    with pytest.raises(CheckpointError, match="made with buckets = 2, and now buckets is 8: go "):
+        run(other, tmp_path / "state", seen)
+    foreign = stream(stateful, directory).dropDuplicates(["label"])
+    with pytest.raises(CheckpointError, match="this checkpoint is that of another query: go on as"):
+        run(foreign, tmp_path / "state", seen)
+    shutil.rmtree(tmp_path / "state" / "state")
+    with pytest.raises(CheckpointError, match="that of another query, or its state was removed: "):
         run(other, tmp_path / "state", seen)
 
 

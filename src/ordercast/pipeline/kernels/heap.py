@@ -7,14 +7,14 @@ average, and no memory.
 
 from __future__ import annotations
 
-from ordercast.pipeline.kernels.kernel import Ints, kernel
+from ordercast.pipeline.kernels.kernel import Ints, inner
 
 __all__ = ["EMPTY", "merged", "popped", "pushed"]
 
 EMPTY = -1
 
 
-@kernel
+@inner
 def merged(a: int, b: int, key: Ints, left: Ints, right: Ints) -> int:
     """The root of both heaps together."""
     if a == EMPTY:
@@ -36,7 +36,7 @@ def merged(a: int, b: int, key: Ints, left: Ints, right: Ints) -> int:
         a = rest
 
 
-@kernel
+@inner
 def pushed(root: int, row: int, key: Ints, left: Ints, right: Ints) -> int:
     """The root of the heap with a row more."""
     left[row] = EMPTY
@@ -44,7 +44,7 @@ def pushed(root: int, row: int, key: Ints, left: Ints, right: Ints) -> int:
     return merged(root, row, key, left, right)
 
 
-@kernel
+@inner
 def popped(root: int, key: Ints, left: Ints, right: Ints) -> int:
     """The root of the heap without its first row, which was its root."""
     return merged(left[root], right[root], key, left, right)

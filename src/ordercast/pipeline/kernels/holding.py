@@ -26,7 +26,7 @@ from ordercast.pipeline.kernels.held import (
     Messages,
     Waits,
 )
-from ordercast.pipeline.kernels.kernel import Ints, kernel
+from ordercast.pipeline.kernels.kernel import Ints, inner, kernel
 
 __all__ = ["arrive", "let_go", "may_go", "settle", "wait_on", "waits", "waits_in", "wake"]
 
@@ -43,7 +43,7 @@ def waits(rows: int, slots: int) -> Waits:
     )
 
 
-@kernel
+@inner
 def may_go(row: int, messages: Messages, done: Ints, at: Ints, key: Ints) -> bool:
     """Whether nothing is lacking."""
     if at[row] == -1:
@@ -60,21 +60,21 @@ def may_go(row: int, messages: Messages, done: Ints, at: Ints, key: Ints) -> boo
     return True
 
 
-@kernel
+@inner
 def waits_in(row: int, messages: Messages, at: Ints) -> int:
     """The slot of what the row lacks."""
     slot: int = messages.slot[row] if at[row] == -1 else messages.entry_slot[at[row]]
     return slot
 
 
-@kernel
+@inner
 def wait_on(row: int, messages: Messages, waits: Waits) -> None:
     """Puts a row that lacks something where it will be looked at again."""
     slot = waits_in(row, messages, waits.at)
     waits.heap[slot] = pushed(waits.heap[slot], row, waits.key, waits.left, waits.right)
 
 
-@kernel
+@inner
 def wake(slot: int, ready: int, messages: Messages, ground: Ground, waits: Waits) -> int:
     """Looks at the rows that waited for what is done now; `ready` with those that may go."""
     heap, key = waits.heap, waits.key
@@ -89,7 +89,7 @@ def wake(slot: int, ready: int, messages: Messages, ground: Ground, waits: Waits
     return ready
 
 
-@kernel
+@inner
 def _end_of_interval(slot: int, number: int, ground: Ground) -> int:
     """Of the one that holds this number; `number - 1` if none does."""
     a, b = ground.first[slot], ground.first[slot + 1]
@@ -106,7 +106,7 @@ def _end_of_interval(slot: int, number: int, ground: Ground) -> int:
     return last
 
 
-@kernel
+@inner
 def settle(slot: int, messages: Messages, ground: Ground, outcome: Ints) -> None:
     """Moves on over what was set aside."""
     done, by_number = ground.done, ground.by_number
@@ -128,7 +128,7 @@ def settle(slot: int, messages: Messages, ground: Ground, outcome: Ints) -> None
         done[slot] += 1
 
 
-@kernel
+@inner
 def let_go(
     row: int,
     outcome: int,
@@ -150,7 +150,7 @@ def let_go(
     return wake(slot, ready, messages, ground, waits)
 
 
-@kernel
+@inner
 def _place(row: int, messages: Messages, table: Ints) -> int:
     """Where in the table of held rows the one with this slot and number is, or belongs."""
     slot, number = messages.slot, messages.number

@@ -32,7 +32,7 @@ class Kernel(Generic[P, R]):
     Its `compiled` form takes seconds to compile once per machine, and then a hundredth of the time.
     """
 
-    def __init__(self, function: Callable[P, R], **options: bool) -> None:
+    def __init__(self, function: Callable[P, R], **options: Any) -> None:
         self.plain = function
         self._options = options
         self.__doc__ = function.__doc__

@@ -23,8 +23,8 @@ from ordercast.pipeline.reading.shares import cut, settled, shares_of
 from ordercast.pipeline.reading.stamps import understand
 from ordercast.pipeline.reading.task import IDS, Told, rows_of
 from ordercast.pipeline.results import spark_schema
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.shipping import in_tasks
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers import FORMATS, NOTHING, Options, detect, source_files
 from ordercast.trace.importers.base import Report
 from ordercast.trace.importers.store import IDS_IN_MANIFEST
@@ -164,8 +164,8 @@ def _agree(told: Sequence[Told], report: Report) -> dict[int, list[int]]:
 
 
 def _ids(parts: DataFrame) -> DataFrame:
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for payload in batch["payload"]:
                 yield from unpack(payload.as_py()).to_batches()

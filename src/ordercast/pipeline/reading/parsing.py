@@ -14,8 +14,8 @@ from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.reading.shares import Share
 from ordercast.pipeline.reading.task import Task, Told, rows_of
 from ordercast.pipeline.results import spark_schema
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.shipping import local_path
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers import Options
 
 __all__ = ["parse"]
@@ -35,8 +35,8 @@ def parse(
     error that any of them met."""
     schema = pa.unify_schemas([_ABOUT, rows_of(format)])
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 names = {str(local_path(tokens[file])): str(file) for file in shares[number].files}

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from ordercast.errors import UsageError
-from ordercast.pipeline.settling import settles
 from ordercast.pipeline.shipping import local_path
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers import FORMATS, Options
 from ordercast.trace.importers.base import Job, Portion, Report
 from ordercast.trace.importers.broadcast import files_by_process
@@ -135,8 +135,8 @@ def _ranges(size: int, each: int) -> list[tuple[int, int]]:
 def _surveys(spark: SparkSession, places: Sequence[tuple[str, int, int]]) -> list[tuple[int, bool]]:
     """`columns.survey` of each range of bytes."""
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 token, start, stop = places[number]

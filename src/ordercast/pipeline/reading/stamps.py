@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from ordercast.pipeline.reading.joining import named
 from ordercast.pipeline.results import spark_schema
-from ordercast.pipeline.settling import settles
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers.base import PLACES_SHOWN, Options, Report, Where
 from ordercast.trace.importers.meaning import COUNTED, Words, meaning_of, tell
 from ordercast.trace.importers.stamped import Stamped
@@ -99,8 +99,8 @@ def _with_news(events: DataFrame) -> DataFrame:
 def _meanings(events: DataFrame, options: Options) -> DataFrame:
     """in: `_with_news`; out: `MEANINGS`"""
 
-    @settles
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
         words = Words(options)
         for batch in batches:
             rows = [_understood(row, words) for row in batch.to_pylist()]

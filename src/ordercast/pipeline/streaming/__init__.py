@@ -12,7 +12,13 @@ is a stream of verdicts and figures: `verdict_rows(news)`, `status_rows(news)`.
 
 from __future__ import annotations
 
-from ordercast.pipeline.streaming.checkpoint import await_query, held, in_sentences, resumed
+from ordercast.pipeline.streaming.checkpoint import (
+    await_query,
+    held,
+    in_sentences,
+    partitions_of,
+    resumed,
+)
 from ordercast.pipeline.streaming.files import read_files, start
 from ordercast.pipeline.streaming.form import patience
 from ordercast.pipeline.streaming.operator import (
@@ -40,6 +46,7 @@ __all__ = [
     "held",
     "in_sentences",
     "milliseconds",
+    "partitions_of",
     "patience",
     "progress_table",
     "read_files",

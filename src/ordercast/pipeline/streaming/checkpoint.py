@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from ordercast.errors import CheckpointError, OrdercastError, SetupError
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["await_query", "held", "in_one_sentence", "in_sentences", "resumed"]
+__all__ = ["await_query", "held", "in_one_sentence", "in_sentences", "partitions_of", "resumed"]
 
 _ADDED = "arrived timestamp, waited_s double, waits_for string"
 
@@ -49,6 +51,19 @@ def resumed(spark: SparkSession, checkpoint: str | Path) -> Progress:
     both, form = _state(spark, str(checkpoint), 0)
     rows = both.mapInArrow(_summed(form), "bucket int, held long, oldest_ms long, oldest string")
     return Progress(buckets={row[0]: Oldest(*row[1:]) for row in rows.collect()})
+
+
+def partitions_of(checkpoint: str | Path) -> int | None:
+    """How many shuffle partitions a query has that goes on from a checkpoint: as many as when it
+    was begun, whatever the session says. None if it begins with it."""
+    begun = [file for file in Path(checkpoint, "offsets").glob("*") if file.name.isdecimal()]
+    if not begun:
+        return None
+    told = max(begun, key=lambda file: int(file.name)).read_text().splitlines()
+    try:
+        return int(json.loads(told[1])["conf"]["spark.sql.shuffle.partitions"])
+    except (IndexError, KeyError, ValueError):
+        raise CheckpointError(f"{checkpoint} is no checkpoint that Spark can go on from") from None
 
 
 def _state(spark: SparkSession, path: str, operator: int) -> tuple[DataFrame, Form]:
@@ -119,7 +134,7 @@ def in_sentences() -> Iterator[None]:
     before, quiet.disabled = quiet.disabled, True
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise in_one_sentence(error) from None
     finally:
         quiet.disabled = before
@@ -136,7 +151,19 @@ def await_query(query: StreamingQuery, timeout_s: float | None = None) -> bool:
 
 _OURS = re.compile(r"ordercast\.errors\.(\w+): ([^\n]+)")
 _THEIRS = re.compile(r"\[((?:STATE|STREAMING_STATE|STDS)[A-Z_.]*)\] ([^\n]+)")
-_PYTHON = re.compile(r"^(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:: )?(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_ELSE = "go on as the query was begun, or begin with a new checkpoint"
+_PLAINLY = {
+    "Cannot change timeMode from NoTime": (
+        "this checkpoint was made without a time to wait, and now there is one"
+    ),
+    "Cannot change timeMode": "this checkpoint was made with a time to wait, and now there is none",
+    "operator name does not match": "this checkpoint is that of another query",
+    "state directory is empty or missing": (
+        "this checkpoint is that of another query, or its state was removed"
+    ),
+}
+"""What Spark's words mean here."""
 
 
 def in_one_sentence(error: Exception) -> OrdercastError:
@@ -145,10 +172,10 @@ def in_one_sentence(error: Exception) -> OrdercastError:
     if ours := _OURS.search(words):
         return CheckpointError(ours[2]) if ours[1] == "CheckpointError" else SetupError(ours[2])
     if theirs := _THEIRS.search(words):
+        plainly = next((ours for told, ours in _PLAINLY.items() if told in theirs[2]), None)
         sentence = theirs[2].split(" SQLSTATE")[0].rstrip(". ")
         return CheckpointError(
-            f"Spark does not go on from this checkpoint: {sentence}: go on as the query was "
-            "begun, or begin with a new checkpoint"
+            f"{plainly or f'Spark does not go on from this checkpoint: {sentence}'}: {_ELSE}"
         )
     last = _PYTHON.findall(words)
     return SetupError(f"the query has failed: {last[-1] if last else _first_line(error)}")

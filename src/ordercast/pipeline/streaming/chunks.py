@@ -12,7 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ordercast.pipeline.streaming.buckets import FIRST
 from ordercast.pipeline.streaming.state import read_table, table_bytes
+from ordercast.pipeline.workers import keep_what_is_loaded
 
 __all__ = ["BUCKET", "CHUNKS", "cut", "pack", "unpack"]
 
@@ -29,12 +31,14 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """in: the columns of the stream, and BUCKET; out: CHUNKS"""
     from pyspark import TaskContext
 
+    keep_what_is_loaded()
     context = TaskContext.get()
     assert context is not None
     partition, sequence = context.partitionId(), 0
     if partition == 0:
-        # Bucket 0 sees every batch: what was made for another form is refused by the first.
-        yield pa.RecordBatch.from_pylist([{"bucket": 0, "partition": 0, "sequence": -1}], _SCHEMA)
+        # One bucket sees every batch: what was made for another form is refused by the first.
+        row = {"bucket": FIRST, "partition": 0, "sequence": -1}
+        yield pa.RecordBatch.from_pylist([row], _SCHEMA)
     for rows in _gathered(batches):
         for bucket, some in _by_bucket(rows):
             for chunk in cut(some):
@@ -45,6 +49,7 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """in: a column `chunk`; out: the rows in it"""
+    keep_what_is_loaded()
     for batch in batches:
         for chunk in batch.column("chunk"):
             if chunk.is_valid:
@@ -74,7 +79,8 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _by_bucket(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    buckets = np.asarray(rows.column(BUCKET).combine_chunks()).astype(np.int16)
+    buckets = np.asarray(rows.column(BUCKET).combine_chunks())
+    buckets = buckets.astype(np.min_scalar_type(buckets.max(initial=0)))  # small ones sort faster
     order = np.argsort(buckets, kind="stable")
     rows = rows.drop_columns([BUCKET]).take(order)
     present, starts = np.unique(buckets[order], return_index=True)

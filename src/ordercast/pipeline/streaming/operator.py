@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ordercast.errors import UsageError
+from ordercast.pipeline.streaming.buckets import bucket_ids, buckets_for
 from ordercast.pipeline.streaming.chunks import BUCKET, CHUNKS, pack, unpack
 from ordercast.pipeline.streaming.form import ADDED, Form, form_of
 from ordercast.pipeline.streaming.processor import OUTPUT, CausalProcessor
@@ -34,7 +35,7 @@ def causal_order(
     dependencies: str | None = None,
     wait: str | None = None,
     policy: str = "keep",
-    buckets: int = 16,
+    buckets: int | None = None,
     start: int = 1,
     origins: Sequence[int | str] | None = None,
 ) -> DataFrame:
@@ -47,6 +48,7 @@ def causal_order(
     an array, whose places are origins, or a map. `dependencies` tells them by their ids instead. A
     message is also after the one before it of its own origin. What waits longer than `wait`, such
     as 30s, is released or set aside by `policy`. `start` is the first number of each origin.
+    Groups share `buckets`, by default one for each shuffle partition, and 16 at most.
     """
     if stamp is None and dependencies is None:
         stamp = "stamp"
@@ -64,7 +66,7 @@ def fifo_order(
     number: str = "number",
     wait: str | None = None,
     policy: str = "keep",
-    buckets: int = 16,
+    buckets: int | None = None,
     start: int = 1,
     origins: Sequence[int | str] | None = None,
 ) -> DataFrame:
@@ -82,7 +84,7 @@ def sequence_order(
     sequence: str = "sequence",
     wait: str | None = None,
     policy: str = "keep",
-    buckets: int = 16,
+    buckets: int | None = None,
     start: int = 1,
 ) -> DataFrame:
     """The messages of each group in the order of one sequence: total order."""
@@ -101,13 +103,15 @@ def milliseconds(wait: str) -> int:
 
 
 def _ordered(
-    df: DataFrame, *, group: str | Sequence[str], wait: str | None, origins: Any, **columns: Any
-) -> DataFrame:
+    df: DataFrame, *, group: str | Sequence[str], wait: str | None, origins: Any,
+    buckets: int | None, **columns: Any,
+) -> DataFrame:  # fmt: skip
     form = form_of(
         df.schema,
         group=group if isinstance(group, str) else tuple(group),
         origins=None if origins is None else tuple(origins),
         wait_ms=None if wait is None else milliseconds(wait),
+        buckets=buckets_for(df.sparkSession) if buckets is None else buckets,
         **columns,
     )
     if not df.isStreaming:
@@ -121,20 +125,18 @@ def _ordered(
 
 
 def _plan(df: DataFrame, form: Form) -> DataFrame:
-    # Spark's hash is the same in every process and every version.
-    bucket = F.pmod(F.xxhash64(*form.group), F.lit(form.buckets)).cast("int")
+    # Nothing in here may differ from batch to batch: Spark would compile it anew for each. And its
+    # hash is the same in every process and every version.
+    ids = bucket_ids(form.buckets)
+    bucket = F.get(F.lit(ids), F.pmod(F.xxhash64(*form.group), F.lit(form.buckets)).cast("int"))
     chunks = df.withColumn(BUCKET, bucket).mapInArrow(pack, CHUNKS)
-    ordered = (
-        chunks.withColumn("now_ms", F.unix_millis(F.current_timestamp()))
-        .groupBy("bucket")
-        .transformWithState(
-            statefulProcessor=CausalProcessor(form),
-            outputStructType=OUTPUT,
-            outputMode="Append",
-            timeMode="ProcessingTime" if form.expires else "None",
-        )
+    ordered = chunks.groupBy("bucket").transformWithState(
+        statefulProcessor=CausalProcessor(form),
+        outputStructType=OUTPUT,
+        outputMode="Append",
+        timeMode="ProcessingTime" if form.expires else "None",
     )
-    observed = ordered.observe(METRICS, *observations(form.buckets))
+    observed = ordered.observe(METRICS, *observations(ids))
     added = zip(ADDED, (LongType(), StringType(), StringType()), strict=True)
     schema = StructType([*df.schema, *(StructField(name, kind) for name, kind in added)])
     return observed.select("chunk").mapInArrow(unpack, schema)

@@ -6,6 +6,7 @@ once for each bucket of a batch; what waits is written only if it has changed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,7 @@ from ordercast.pipeline.streaming.state import (
     write_form,
     write_held,
 )
+from ordercast.pipeline.workers import keep_what_is_loaded
 
 __all__ = ["COUNTS", "HELD", "OUTPUT", "CausalProcessor"]
 
@@ -56,8 +58,11 @@ OUTPUT = StructType(
         for name in Tally._fields
     ]
 )
-"""A row for each chunk. What a step came to is in the first of them, which may have no chunk. Step
-0 is for what came, step 1 for what has waited long enough."""
+"""A row for each chunk. What a step came to is in the first of them, which may have no chunk. Steps
+are counted: each is a portion of what came, and the last is for what has waited long enough."""
+_EXPIRY = 1 << 30
+_PORTION_BYTES = 64 << 20
+"""What is taken in at once: several times as much is needed while that goes on."""
 
 
 class CausalProcessor(StatefulProcessor):
@@ -65,6 +70,7 @@ class CausalProcessor(StatefulProcessor):
         self._form = form
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_what_is_loaded()
         self._handle = handle
         self._counts = handle.getValueState(COUNTS, _VALUE)
         self._held = handle.getValueState(HELD, _VALUE)
@@ -75,17 +81,21 @@ class CausalProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
-        known = [(row.partition, row.sequence, row.now_ms, row.chunk) for row in rows]
-        chunks = sorted(row for row in known if row[3] is not None)
-        before = self._load()
+        known = [(row.partition, row.sequence, row.chunk) for row in rows]
+        chunks = [chunk for *_, chunk in sorted(row for row in known if row[2] is not None)]
+        after = before = self._load()
         if not chunks:
             if before is None:
                 self._counts.update((write_form(self._form),))
             return
-        new = pa.concat_tables([read_table(chunk) for _, _, _, chunk in chunks]).combine_chunks()
-        step = take_in(before or new_bucket(self._form, new.schema), new, chunks[0][2])
-        self._store(before, step.after)
-        yield from _rows(key, 0, step)
+        now_ms = self._now_ms(timerValues)
+        for at, some in enumerate(_portions(chunks)):
+            new = pa.concat_tables(map(read_table, some)).combine_chunks()
+            step = take_in(after or new_bucket(self._form, new.schema), new, now_ms)
+            after = step.after
+            yield from _rows(key, at, step)
+        assert after is not None
+        self._store(before, after)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -98,10 +108,17 @@ class CausalProcessor(StatefulProcessor):
             rung = replace(before, ledger=replace(before.ledger, timer_ms=-1))
             step = time_out(rung, timerValues.getCurrentProcessingTimeInMs())
             self._store(before, step.after)
-            yield from _rows(key, 1, step)
+            yield from _rows(key, _EXPIRY, step)
 
     def close(self) -> None:
         pass
+
+    def _now_ms(self, timer_values: TimerValues) -> int:
+        """Spark tells the time of a batch, the same if it runs again, only where there are timers;
+        elsewhere it is but for people to know how long a message has waited."""
+        if self._form.expires:
+            return timer_values.getCurrentProcessingTimeInMs()
+        return time.time_ns() // 1_000_000
 
     def _load(self) -> Bucket | None:
         counts, held = self._counts.get(), self._held.get()
@@ -126,6 +143,17 @@ class CausalProcessor(StatefulProcessor):
                 self._handle.registerTimer(due_ms)
                 ledger = replace(ledger, timer_ms=due_ms)
         self._counts.update((write_counts(ledger, self._form),))
+
+
+def _portions(chunks: list[bytes]) -> Iterator[list[bytes]]:
+    some: list[bytes] = []
+    for chunk in chunks:
+        some.append(chunk)
+        if sum(map(len, some)) >= _PORTION_BYTES:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _rows(key: Any, which: int, step: Step) -> Iterator[Row]:

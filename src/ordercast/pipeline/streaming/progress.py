@@ -6,7 +6,7 @@ speaks only in batches that touch it, so what is held in all is the sum of what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,14 +94,11 @@ def progress_table(spark: SparkSession, query: StreamingQuery) -> DataFrame:
     return spark.createDataFrame(list(Watcher(query).news()), schema)
 
 
-def observations(buckets: int) -> list[Column]:
-    """What is observed of the operator's rows, `processor.OUTPUT`."""
+def observations(buckets: Sequence[int]) -> list[Column]:
+    """What is observed of the operator's rows, `processor.OUTPUT`, by the ids of its buckets."""
     last = F.struct("step", "held", "oldest_ms", "oldest")
     spoke = F.col("rows").isNotNull()
     return [
         *(F.sum(name).alias(name) for name in COUNTED),
-        *(
-            F.max(F.when(spoke & (F.col("bucket") == n), last)).alias(str(n))
-            for n in range(buckets)
-        ),
+        *(F.max(F.when(spoke & (F.col("bucket") == n), last)).alias(str(n)) for n in buckets),
     ]

@@ -21,7 +21,7 @@ from ordercast.pipeline.streaming.ledger import Intervals, Ledger
 __all__ = ["VERSION", "read_counts", "read_form", "read_held", "read_table", "table_bytes"]
 __all__ += ["require_form", "write_counts", "write_form", "write_held"]
 
-VERSION = 1
+VERSION = 2
 _MARK = b"ordercast"
 _HEAD = struct.Struct(f"<{len(_MARK)}sBqI")
 """Mark, version, when the next timer rings, and the length of the form."""

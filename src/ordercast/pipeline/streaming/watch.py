@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from ordercast.errors import UsageError
 from ordercast.pipeline.blobs import unpack
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
 from ordercast.pipeline.streaming.watch_fold import Fold, Folded
@@ -26,6 +27,7 @@ from ordercast.pipeline.streaming.watch_log import kept_columns, pack_rows
 from ordercast.pipeline.streaming.watch_memory import Memory
 from ordercast.pipeline.streaming.watch_rows import WATCHED, flaw_row, status_row, verdict_row
 from ordercast.pipeline.streaming.watch_verdicts import Rules
+from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES, properties_named
 
@@ -38,6 +40,7 @@ PARTS = "run string, part string, payload binary"
 _ARROW_PARTS = pa.schema({"run": pa.string(), "part": pa.string(), "payload": pa.binary()})
 _EVENTS, _MANIFEST, _FLAW = "events", "manifest", "flaw"
 _READ = (*COLUMNS, "time_us")
+_NEEDED = ("run", "process", "position", "kind", "origin", "number")
 _BLOB_ROWS = 1 << 17
 _CHUNKS_MOST = 64
 """From so many on, blobs are put together."""
@@ -62,6 +65,11 @@ def watch(
     still to come; beyond that, it is judged in windows. `ended`: the stream is all there is, in one
     batch; `quiesced`: and then, runs without a manifest had come to rest.
     """
+    if lacking := [name for name in _NEEDED if name not in events.columns]:
+        raise UsageError(
+            f"the stream has no column {lacking[0]!r}, and a trace has {', '.join(_READ)}: its "
+            f"columns are {', '.join(events.columns) or 'none'}"
+        )
     rules = Rules(properties_named(properties), keep, ended=ended, quiesced=quiesced)
     lines = {manifest.run: manifest.to_json().decode() for manifest in runs}
     names = [name for name in (*_READ, "manifest") if name in events.columns]
@@ -72,6 +80,7 @@ def watch(
 def pack_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """out: run, part, payload: rows of one run as a blob, its manifest, or what is wrong with a
     row."""
+    keep_what_is_loaded()
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -119,6 +128,7 @@ class Watch(StatefulProcessor):
         self._manifests = manifests
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_what_is_loaded()
         self._memory = handle.getValueState("memory", "packed binary")
         self._rows = handle.getListState("rows", "packed binary")
 

@@ -50,7 +50,7 @@ class Watching:
     def __init__(
         self,
         spark: SparkSession,
-        path: Path,
+        source: Path | DataFrame,
         hear: Callable[[list[News]], None],
         *,
         runs: Collection[Manifest] = (),
@@ -61,9 +61,10 @@ class Watching:
         once: bool = False,
         trigger_s: float = 1.0,
     ) -> None:
-        """`hear` is told of all that is new, batch by batch, in a thread of its own. `once`: read
-        what there is, as if nothing could follow, and end. Without a `checkpoint`, nothing is
-        remembered for a next time."""
+        """Of the logs or the trace in a directory, or of a stream in the trace schema. `hear` is
+        told of all that is new, batch by batch, in a thread of its own. `once`: read what there is,
+        as if nothing could follow, and end. Without a `checkpoint`, nothing is remembered for a
+        next time."""
         require_protobuf()
         self._spark = spark
         self._hear = hear
@@ -79,13 +80,7 @@ class Watching:
         try:
             if checkpoint is not None:
                 self._remember(checkpoint)
-            register(spark)
-            events = (
-                spark.readStream.format("ordercast")
-                .option("manifests", "true")
-                .option("max_bytes_per_batch", UNLIMITED if once else MAX_BYTES)
-                .load(str(path.absolute()))
-            )
+            events = self._followed(source, once=once) if isinstance(source, Path) else source
             watched = watch(
                 events, runs=runs, properties=properties, keep=keep, ended=once, quiesced=quiesced
             )
@@ -94,6 +89,12 @@ class Watching:
         except BaseException:
             self._clean()
             raise
+
+    def _followed(self, path: Path, *, once: bool) -> DataFrame:
+        register(self._spark)
+        reader = self._spark.readStream.format("ordercast").option("manifests", "true")
+        most_bytes = UNLIMITED if once else MAX_BYTES
+        return reader.option("max_bytes_per_batch", most_bytes).load(str(path.absolute()))
 
     def _started(self, watched: DataFrame, *, once: bool, trigger_s: float) -> StreamingQuery:
         writer = watched.writeStream.outputMode("append").foreachBatch(self._batch)

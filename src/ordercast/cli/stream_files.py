@@ -1,0 +1,37 @@
+"""What both streams let their user say about files that Spark is to read."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ordercast.cli.console import Steps
+from ordercast.cli.spark import pairs
+
+__all__ = ["add_file_arguments", "file_stream", "reader_options"]
+
+
+def add_file_arguments(parser: argparse.ArgumentParser, *, format: str | None, help: str) -> None:
+    add: Any = parser.add_argument
+    add("--format", default=format, help=help)
+    add("--schema", metavar="DDL",
+        help="such as 'room string, origin int' (default: as in the files there)")  # fmt: skip
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help="for Spark's reader")
+
+
+def reader_options(options: argparse.Namespace) -> dict[str, str]:
+    """What `--option` says."""
+    return pairs("--option", options.option)
+
+
+def file_stream(spark: Any, source: str, options: argparse.Namespace, doing: Steps) -> Any:
+    """A streaming DataFrame. Says which columns it has found, where it had to look for them."""
+    from ordercast.pipeline import streaming
+
+    found = streaming.read_files(
+        spark, source, format=options.format, schema=options.schema, options=reader_options(options)
+    )
+    if options.schema is None:
+        columns = found.schema.simpleString()[7:-1]
+        doing.note(f"columns, as in the files that are there: {columns}")
+    return found

@@ -119,7 +119,7 @@ def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"a.jsonl": '{"origin": 1, "number": 1}\n'}, "there is no column 'stamp' for --stamp"),
+        ({"a.jsonl": '{"origin": 1, "number": 1}\n'}, "there is no column 'stamp' for stamp"),
         (
             {"a.jsonl": '{"origin": 0, "number": 1, "stamp": [1]}\n{"ori\n'},
             "a.jsonl, line 2: cannot be read as an object in JSON",

@@ -214,7 +214,10 @@ def test_rows_that_cannot_be_used(spark: SparkSession, row: Any, words: str) -> 
 @pytest.mark.parametrize(
     ("types", "words"),
     [
-        ("origin int, number bigint, clock array<bigint>", "no column 'stamp': it has origin"),
+        (
+            "origin int, number bigint, clock array<bigint>",
+            "no column 'stamp' for stamp: it has origin",
+        ),
         ("origin int, number string, stamp array<bigint>", "'number' is of type string"),
         ("origin string, number int, stamp array<bigint>", "'origin' is of type string"),
         ("origin int, number int, stamp string", "'stamp' is of type string"),

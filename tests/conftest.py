@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, as tests of real processes wait for them half of the time;
+    but each may have a Spark of its own, so not too many."""
+    return min(4, 1 + (os.cpu_count() or 1))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests of a file share what it sets up, so one worker runs them all. Those of real processes
     share nothing, wait a lot, and go to whoever is idle."""
@@ -45,7 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark for the whole test run: starting it takes seconds."""
-    # Tests are short jobs, like small traces: see `pipeline._for_size`.
+    # Tests are short jobs, like small traces: see `session.settings_for`.
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     config = {"spark.driver.memory": "1g", **quick}
     with pipeline.session(master="local[2]", config=config) as session:

@@ -84,10 +84,15 @@ def parquet(traces: list[Trace], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return write(traces, tmp_path_factory.mktemp("random") / "trace", "parquet")
 
 
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, parquet: Path) -> pipeline.Judgement:
+    return pipeline.judge(parquet, spark=spark)
+
+
 def test_spark_agrees_with_the_oracle_on_random_traces(
-    spark: SparkSession, traces: list[Trace], parquet: Path
+    traces: list[Trace], judged: pipeline.Judgement
 ) -> None:
-    found = compare(traces, pipeline.judge(parquet, spark=spark).verdicts)
+    found = compare(traces, judged.verdicts)
     for name in PROPERTIES:
         assert found.get((name, "violated"), 0) > 0, f"no trace violated {name}: a bland sample"
         assert found.get((name, "holds"), 0) > 0, f"no trace kept {name}: a wild sample"
@@ -96,10 +101,9 @@ def test_spark_agrees_with_the_oracle_on_random_traces(
 
 
 def test_neither_order_nor_files_nor_partitions_change_a_byte(
-    spark: SparkSession, parquet: Path, tmp_path: Path
+    spark: SparkSession, parquet: Path, judged: pipeline.Judgement, tmp_path: Path
 ) -> None:
     """The rows shuffled, over other files, some of them JSON lines: they must travel now."""
-    expected = pipeline.judge(parquet, spark=spark)
     rows = list(read_events(parquet))
     Random(5).shuffle(rows)
     (tmp_path / "events").mkdir()
@@ -108,9 +112,9 @@ def test_neither_order_nor_files_nor_partitions_change_a_byte(
     (tmp_path / "events" / "a.jsonl").write_bytes(b"".join(map(encode_event, rows[:third])))
     pq.write_table(to_table(rows[third:]), tmp_path / "events" / "b.parquet", row_group_size=7777)
     judgement = pipeline.judge(tmp_path, spark=spark)
-    assert judgement == expected
+    assert judgement == judged
     json = msgspec.json.encode
-    assert json(judgement.to_json()) == json(expected.to_json())
+    assert json(judgement.to_json()) == json(judged.to_json())
 
 
 def test_kernels_say_the_same_compiled_or_not(traces: list[Trace]) -> None:

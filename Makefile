@@ -26,7 +26,7 @@ browser:
 	@scripts/browser
 
 test: $(STAMP) java browser  ## run the tests
-	$(BIN)/python -m pytest -n auto --dist loadscope
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
 
 lint: $(STAMP)  ## style, formatting
 	$(BIN)/ruff check .

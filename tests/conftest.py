@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +30,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, as tests of real processes wait for them half of the time;
-    but each may have a Spark of its own, so not too many."""
-    return min(4, 1 + (os.cpu_count() or 1))
-
-
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests of a file share what it sets up, so one worker runs them all. Those of real processes
     share nothing, wait a lot, and go to whoever is idle."""

@@ -94,9 +94,12 @@ def test_what_is_no_message_is_refused_before_anything_is_sent() -> None:
             with pytest.raises(UsageError, match=r"a message of 16777216 bytes: \d+ is the limit"):
                 await a.send_many([b"small", bytes(2**24)])
             changing = bytearray(b"as it was")
+            await a.send(memoryview(bytes(8)).cast("I"))
+            assert a._outgoing.bytes == 8 + OVERHEAD_BYTES, "it has two items, and eight bytes"
+            assert (await anext(b)).payload == bytes(8)
             await a.send(changing)
             await a.send_many([memoryview(changing)])
             changing[:] = b"different"
-            assert await take(b, 2) == ["a:1 as it was", "a:2 as it was"]
+            assert await take(b, 2) == ["a:2 as it was", "a:3 as it was"]
 
     asyncio.run(run())

@@ -114,6 +114,7 @@ class Group:
             or payload.__class__ is not bytes
         ):
             payload = _checked_payload(payload)
+            size = len(payload)
             slot = await self._room(to)
         payloads = slot.payloads
         place = len(payloads)

@@ -58,8 +58,7 @@ class _Log(NamedTuple):
         return cls(stretch, apart, ends, skipped, before, after)
 
     def segments(self) -> Iterator[_Columns]:
-        """One by one, as those in between are read only now: rows in memory that was used before
-        come twice as fast."""
+        """One by one: those in between are read only now, into memory that the one before had."""
         for i, part in enumerate(self.stretch.parts):
             yield self.ends[i] if i in self.ends else _columns(part, self.apart)
 

@@ -147,11 +147,13 @@ class CausalProcessor(StatefulProcessor):
 
 def _portions(chunks: list[bytes]) -> Iterator[list[bytes]]:
     some: list[bytes] = []
+    size = 0
     for chunk in chunks:
         some.append(chunk)
-        if sum(map(len, some)) >= _PORTION_BYTES:
+        size += len(chunk)
+        if size >= _PORTION_BYTES:
             yield some
-            some = []
+            some, size = [], 0
     if some:
         yield some
 

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+CLASSES := $(VENV)/.classes
 
 .PHONY: help setup java browser demo test lint types docs clean
 .DEFAULT_GOAL := help
@@ -19,13 +20,18 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 java:
 	@scripts/java
 
+$(CLASSES): $(STAMP) | java
+	@$(BIN)/python -m ordercast.pipeline.classes || echo "setup: Spark starts without them, in twice the time" >&2
+	@touch $(CLASSES)
+
 demo: $(STAMP) java  ## three real processes, causal order, verified on Spark, with a report
 	$(BIN)/ordercast run --order causal --processes 3 --messages 8
+	@$(MAKE) --no-print-directory $(CLASSES)
 
 browser:
 	@scripts/browser
 
-test: $(STAMP) java browser  ## run the tests
+test: $(STAMP) java $(CLASSES) browser  ## run the tests
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
 
 lint: $(STAMP)  ## style, formatting

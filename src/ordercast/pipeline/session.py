@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ordercast.errors import SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
+from ordercast.pipeline.java import (
+    GET_JAVA,
+    JAVA_VERSION_MIN,
+    class_archive,
+    java_version,
+    require_java,
+)
 from ordercast.pipeline.scratch import make_scratch, remove_scratch
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
 
@@ -26,13 +32,8 @@ if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["open_session", "require_pyspark", "session", "settings_for"]
+__all__ = ["close_jvm", "open_session", "require_pyspark", "session", "settings_for"]
 
-JAVA_VERSION_MIN = 17
-_GET_JAVA = (
-    f"install Java {JAVA_VERSION_MIN} or newer (Debian: apt-get install default-jre-headless) "
-    "or set JAVA_HOME"
-)
 _EMPTY_WORDS = (
     "A fatal exception has occurred",
     "Could not create the Java Virtual Machine",
@@ -93,7 +94,7 @@ def session(
     finally:
         if not borrowed:
             spark.stop()
-            _close_jvm()
+            close_jvm()
 
 
 def settings_for(size: int) -> dict[str, str]:
@@ -109,21 +110,20 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    _require_java()
+    require_java()
     master = master or config.get("spark.master") or "local[*]"
     here = "127.0.0.1" if is_local(master) else address_towards(master)
     wait_s(config)  # refused now, if it must be
     scratch = make_scratch()
     settings = _defaults(here, scratch, verbose=verbose) | config | {"spark.master": master}
-    # Or what the JVM has in the common directory would outlive one that is killed.
     options = "spark.driver.extraJavaOptions"
-    settings[options] = f'"-Djava.io.tmpdir={scratch}" {settings.get(options, "")}'.strip()
+    settings[options] = f"{_java_options(scratch)} {settings.get(options, '')}".strip()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     started: SparkContext | SparkSession | None = None
     try:
         with _environment(local=is_local(master)), (scratch / _LOG).open("ab") as log:
             gateway = _launch(conf, None if verbose else log)
-            atexit.register(_close_jvm)
+            atexit.register(close_jvm)
             _scratch.append(scratch)
             started = context = SparkContext(conf=conf, gateway=gateway)
             started = spark = SparkSession(context)
@@ -139,7 +139,7 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
         _scratch.append(scratch)
         if started is not None:
             started.stop()
-        _close_jvm()
+        close_jvm()
         raise SetupError(f"Spark did not start: {reason}") from None
 
 
@@ -163,6 +163,14 @@ def _defaults(here: str | None, scratch: Path, *, verbose: bool) -> dict[str, st
     if here is None:
         return settings
     return settings | {"spark.driver.bindAddress": here, "spark.driver.host": here}
+
+
+def _java_options(scratch: Path) -> str:
+    # Or what the JVM has in the common directory would outlive one that is killed.
+    options = f'"-Djava.io.tmpdir={scratch}"'
+    if (archive := class_archive()).is_file():
+        options += f' "-XX:SharedArchiveFile={archive}"'
+    return options
 
 
 def _heap_mib() -> int:
@@ -215,7 +223,8 @@ _scratch: list[Path] = []
 """The directories to remove once the JVM that writes to them is gone."""
 
 
-def _close_jvm() -> None:
+def close_jvm(patience_s: float = 10.0) -> None:
+    """Ends the JVM; after `patience_s`, by force."""
     from pyspark import SparkContext
 
     with SparkContext._lock:
@@ -226,28 +235,20 @@ def _close_jvm() -> None:
         if process is not None:
             process.stdin.close()  # the JVM ends when its standard input does
             try:
-                process.wait(timeout=10)
+                process.wait(patience_s)
             except subprocess.TimeoutExpired:
                 process.kill()
     while _scratch:
         remove_scratch(_scratch.pop())
 
 
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if home and not os.access(Path(home, "bin", "java"), os.X_OK):
-        raise SetupError(f"Spark needs Java, and JAVA_HOME={home} has no bin/java: {_GET_JAVA}")
-    if not home and shutil.which("java") is None:
-        raise SetupError(f"Spark needs Java, and there is none on this machine: {_GET_JAVA}")
-
-
 def _reason(error: Exception, log: Path) -> str:
     """Why the start failed, in the few words of it that help."""
     if isinstance(error, SetupError):
         return str(error)
-    version = _java_version()
+    version = java_version()
     if version is not None and version < JAVA_VERSION_MIN:
-        return f"it found Java {version}: {_GET_JAVA}"
+        return f"it found Java {version}: {GET_JAVA}"
     words = log.read_text(errors="replace")
     if (cause := getattr(error, "java_exception", None)) is not None:
         told = str(cause.getMessage() or cause.toString()).splitlines()[0]
@@ -257,20 +258,3 @@ def _reason(error: Exception, log: Path) -> str:
     useful = [line for line in lines if not any(empty in line for empty in _EMPTY_WORDS)]
     last = useful[-1].strip() if useful else str(error)
     return re.sub(r'^Exception in thread "\S+" \S+: ', "", last)
-
-
-def _java_version() -> int | None:
-    """The major version of the Java that Spark takes; looked up only once a start has failed,
-    because asking costs a JVM start of its own."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else "java"
-    try:
-        answer = subprocess.run(  # noqa: S603 - the very program that Spark would run
-            [java, "-version"], capture_output=True, text=True, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    quoted = (answer.stderr + answer.stdout).partition('version "')[2].partition('"')[0]
-    numbers = quoted.split(".")
-    major = numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0]
-    return int(major) if major.isdigit() else None

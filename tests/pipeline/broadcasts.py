@@ -21,7 +21,7 @@ from ordercast.pipeline.rows import load
 from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.parquet import to_table
+from ordercast.trace.parquet import LogWriter, to_table
 from ordercast.trace.verdicts import PROPERTIES
 
 
@@ -100,13 +100,20 @@ def broadcast(
     )
 
 
-def write(directory: Path, events: pa.Table, manifest: Manifest, rows: int) -> Path:
-    """One file per process, with row groups of a few rows."""
+def write(
+    directory: Path, events: pa.Table, manifest: Manifest, rows: int, *, outlined: bool = False
+) -> Path:
+    """One file per process, with row groups of a few rows; `outlined` as ordercast itself does it."""
     (directory / "events").mkdir(parents=True)
     (directory / "manifest.jsonl").write_bytes(manifest.to_json())
     for p in pc.unique(events.column("process")).to_pylist():
         mine = events.filter(pc.equal(events.column("process"), p))
-        pq.write_table(mine, directory / "events" / f"{p}.parquet", row_group_size=rows)
+        path = directory / "events" / f"{p}.parquet"
+        if outlined:
+            with LogWriter(path, group_rows=rows) as writer:
+                writer.write(mine)
+        else:
+            pq.write_table(mine, path, row_group_size=rows)
     return directory
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.pipeline.described import DESCRIBED, describe, with_bare, with_holes
-from ordercast.pipeline.engine import Options, judge_source
+from ordercast.pipeline.engine import judge_source
+from ordercast.pipeline.options import Options
 from ordercast.pipeline.rows import FLAWS
 from ordercast.pipeline.source import inspect, items
 from ordercast.trace.manifest import Manifest

@@ -18,7 +18,7 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline import arrange, engine
+from ordercast.pipeline import alone, arrange, engine
 from ordercast.pipeline.huge.apart import by_process, set_apart
 from ordercast.pipeline.huge.gathering import GATHER
 from ordercast.pipeline.huge.segments import scan_pieces
@@ -41,7 +41,8 @@ def test_split_or_whole(tmp_path: Path) -> None:
         if not len(events):
             continue
         manifest = manifest_of(events, quiesced=random.random() < 0.8)
-        path = write(tmp_path / str(seed), events, manifest, random.choice([*range(1, 10), 40]))
+        rows = random.choice([*range(1, 10), 40])
+        path = write(tmp_path / str(seed), events, manifest, rows, outlined=seed % 2 == 0)
         expected = whole(path, manifest)
         found = split(path, manifest, random.choice([2, 4, 10, 2000]))
         assert found.verdicts.to_pylist() == expected.verdicts.to_pylist(), f"seed {seed}"
@@ -86,8 +87,8 @@ def long_run() -> pa.Table:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand rows are huge."""
     monkeypatch.setattr(engine, "HUGE_ROWS", 1000)
-    monkeypatch.setattr(engine, "_TASKS_PER_CORE", 20)
-    monkeypatch.setattr(arrange, "STRETCH_BITS", 9)
+    monkeypatch.setattr(alone, "_TASKS_PER_CORE", 20)
+    monkeypatch.setattr(arrange, "STRETCH_ROWS", 500)
 
 
 def swapped(events: pa.Table) -> pa.Table:

@@ -40,7 +40,8 @@ def test_a_few_faults(tmp_path: Path) -> None:
         manifest = manifest_of(
             events, quiesced=random.random() < 0.8, complete=random.random() < 0.7
         )
-        path = write(tmp_path / str(seed), events, manifest, random.choice([*range(1, 10), 40]))
+        rows = random.choice([*range(1, 10), 40])
+        path = write(tmp_path / str(seed), events, manifest, rows, outlined=seed % 2 == 0)
         expected = whole(path, manifest)
         if len(expected.flaws):
             continue

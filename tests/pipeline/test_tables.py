@@ -15,8 +15,8 @@ import pytest
 from ordercast import pipeline
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline import tables
-from ordercast.pipeline.engine import Options
 from ordercast.pipeline.findings import SHOWN, Findings
+from ordercast.pipeline.options import Options
 from ordercast.pipeline.results import TABLES, Results
 from ordercast.pipeline.tables import open_directory, read_record
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, order_held
@@ -246,7 +246,7 @@ def test_results_can_be_asked_for_in_any_order(spark: SparkSession) -> None:
     def never() -> Any:
         raise AssertionError("nobody asked for costs")
 
-    results = Results(parts, never)
+    results = Results(spark, parts, never)
     assert results.table("verdicts").count() == 0
     with pytest.raises(AssertionError):
         results.table("costs")

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ordercast.pipeline.engine import Options, Results
+    from ordercast.pipeline.engine import Results
     from ordercast.pipeline.findings import Findings
+    from ordercast.pipeline.options import Options
     from ordercast.pipeline.reading import read_log
     from ordercast.pipeline.sorting import causal_sort
     from ordercast.pipeline.source import Source
@@ -97,7 +98,7 @@ def examine(
     `tell` hears how many tasks of how many are done.
     """
     require_pyspark()
-    from ordercast.pipeline.engine import Options
+    from ordercast.pipeline.options import Options
     from ordercast.pipeline.source import inspect
     from ordercast.pipeline.tables import open_directory
 
@@ -147,7 +148,8 @@ def verify(
     the last columns may be missing. Runs that are not in `runs` are judged as runs without a
     manifest. Call `release` on what comes back when done.
     """
-    from ordercast.pipeline.engine import Options, judge_frame
+    from ordercast.pipeline.engine import judge_frame
+    from ordercast.pipeline.options import Options
 
     return judge_frame(events, runs, Options(properties_named(properties), False, skip))
 

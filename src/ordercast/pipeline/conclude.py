@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from ordercast.pipeline.huge import Split
 from ordercast.pipeline.huge.aside import NOWHERE, Aside
+from ordercast.pipeline.huge.attempt import Knotted
 from ordercast.pipeline.huge.debts import debts
 from ordercast.pipeline.huge.listing import Broken
-from ordercast.pipeline.huge.splitting import Knotted
 from ordercast.pipeline.huge.totals import (
     chain_neighbours,
     deliveries,

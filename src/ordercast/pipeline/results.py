@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ordercast.pipeline.blobs import pack, unpack
@@ -23,7 +23,7 @@ from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
 
-__all__ = ["TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
+__all__ = ["PARTS", "TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
 
 TABLES = {
     "verdicts": VERDICTS.append(pa.field("promised", pa.bool_())),
@@ -50,21 +50,34 @@ _OUTCOMES = pa.array(["holds", "violated", "unknown"])
 _BY_DEFAULT = promised(Manifest("", ()), PROPERTIES)
 
 
+PARTS = "part string, payload binary"
+"""What tasks give back: a table's name, and some of its rows."""
+
+
 class Results:
     """What the tasks gave back. `release` it when done."""
 
-    def __init__(self, parts: DataFrame, events: Callable[[], DataFrame]) -> None:
-        """in: parts: part (a table's name), payload (some of its rows); events: the columns of a
-        trace, asked for only if something is to be measured"""
-        self._parts = parts.persist()
+    def __init__(
+        self,
+        spark: SparkSession,
+        parts: DataFrame | None,
+        events: Callable[[], DataFrame],
+        ready: Sequence[tuple[str, pa.Table]] = (),
+    ) -> None:
+        """in: parts: `PARTS`; events: the columns of a trace, asked for only if something is to be
+        measured; ready: tables' names, and rows of theirs that are here already"""
+        self._spark = spark
+        self._parts = None if parts is None else parts.persist()
         self._read = events
+        self._ready = ready
 
     @cached_property
     def _events(self) -> DataFrame:
         return self._read()
 
     def release(self) -> None:
-        self._parts.unpersist()
+        if self._parts is not None:
+            self._parts.unpersist()
         if "_events" in self.__dict__:
             self._events.unpersist()
 
@@ -97,8 +110,12 @@ class Results:
 
     def _collect(self, *names: str) -> dict[str, pa.Table]:
         found = {name: [TABLES[name].empty_table()] for name in names}
-        for row in self._parts.where(F.col("part").isin(*names)).collect():
-            found[row["part"]].append(unpack(row["payload"]))
+        for name, table in self._ready:
+            if name in names:
+                found[name].append(table)
+        if self._parts is not None:
+            for row in self._parts.where(F.col("part").isin(*names)).collect():
+                found[row["part"]].append(unpack(row["payload"]))
         return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
     def stream(self, name: str) -> Iterator[pa.Table]:
@@ -125,7 +142,12 @@ class Results:
             payloads.unpersist()
 
     def _payloads(self, name: str) -> DataFrame:
-        return self._parts.where(F.col("part") == name).select("payload")
+        rows = [(bytearray(pack(table)),) for one, table in self._ready if one == name]
+        ready = self._spark.createDataFrame(rows, "payload binary")
+        if self._parts is None:
+            return ready
+        found = self._parts.where(F.col("part") == name).select("payload")
+        return found.union(ready) if rows else found
 
 
 def _passing(payloads: DataFrame) -> Iterator[bytes]:

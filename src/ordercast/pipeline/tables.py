@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline.engine import Options
 from ordercast.pipeline.findings import Findings
+from ordercast.pipeline.options import Options
 from ordercast.pipeline.results import TABLES, Results, spark_schema
 from ordercast.pipeline.source import Source, inspect
 from ordercast.trace.directory import event_files

@@ -10,6 +10,7 @@ import msgspec
 
 from ordercast.errors import SetupError, TraceError
 from ordercast.trace.event import REQUIRED, Event, flaw
+from ordercast.trace.outline import OUTLINE, Outlined, encode_outline, outline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,9 +50,10 @@ def to_table(events: Iterable[Event]) -> pa.Table:
 
 class LogWriter:
     """Writes rows that come sorted by run, process and position, as they are cheapest to judge:
-    row groups that a task can take a few of, counters as differences, words as dictionaries."""
+    row groups that a task can take a few of, counters as differences, words as dictionaries, and
+    what is in them in the footer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, group_rows: int = ROW_GROUP_ROWS) -> None:
         import pyarrow.parquet as pq
 
         self._file = pq.ParquetWriter(
@@ -61,29 +63,37 @@ class LogWriter:
             use_dictionary=["run", "process", "kind", "origin", "bytes", "control_bytes"],
             column_encoding=dict.fromkeys(_COUNTERS, "DELTA_BINARY_PACKED"),
         )
+        self._group_rows = group_rows
         self._waiting: list[pa.Table] = []
         self._rows = 0
         self._everyone = True
+        self._outline: list[list[Outlined] | None] = []
 
     def write(self, table: pa.Table) -> None:
         """Adds rows; they go to disk once a row group is full."""
         self._waiting.append(table)
         self._rows += len(table)
         self._everyone &= table.column("destinations").null_count == len(table)
-        if self._rows >= ROW_GROUP_ROWS:
-            self._write(self._rows - self._rows % ROW_GROUP_ROWS)
+        if self._rows >= self._group_rows:
+            self._write(self._rows - self._rows % self._group_rows)
 
     def close(self) -> None:
         self._write(self._rows)
         if self._everyone:
             self._file.add_key_value_metadata({EVERYONE: b"true"})
+        if any(self._outline):
+            self._file.add_key_value_metadata({OUTLINE: encode_outline(self._outline)})
         self._file.close()
 
     def _write(self, rows: int) -> None:
         if not rows:
             return
         table = _pyarrow().concat_tables(self._waiting)
-        self._file.write_table(table.slice(0, rows), row_group_size=ROW_GROUP_ROWS)
+        self._file.write_table(table.slice(0, rows), row_group_size=self._group_rows)
+        self._outline += [
+            outline(table.slice(begin, min(self._group_rows, rows - begin)))
+            for begin in range(0, rows, self._group_rows)
+        ]
         self._waiting = [table.slice(rows)]
         self._rows -= rows
 

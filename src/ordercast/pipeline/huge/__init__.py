@@ -12,7 +12,8 @@ If that is too much, the run is `Unhealthy`: then it is one task's work after al
 
 from __future__ import annotations
 
-from ordercast.pipeline.huge.segments import Unhealthy
-from ordercast.pipeline.huge.splitting import Each, Split, split
+from ordercast.pipeline.huge.attempt import Each, Split
+from ordercast.pipeline.huge.groups import Unhealthy
+from ordercast.pipeline.huge.splitting import split
 
 __all__ = ["Each", "Split", "Unhealthy", "split"]

@@ -15,7 +15,8 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from ordercast.pipeline.huge.segments import Segment, Unhealthy
+from ordercast.pipeline.huge.groups import Unhealthy
+from ordercast.pipeline.huge.segments import Segment
 from ordercast.pipeline.huge.spans import Spans, both, in_order, size, union, without
 from ordercast.pipeline.kernels.kernel import Ints
 
@@ -46,6 +47,8 @@ class Apart(msgspec.Struct, frozen=True, dict=True):
         """How many regular messages of the origin have numbers up to this one."""
         start, low, high, before = self.arrays
         begin, end = start[origin], start[origin + 1]
+        if begin == end:
+            return number
         at = begin + int(np.searchsorted(low[begin:end], number, side="right"))
         if at == begin:
             return number

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline.huge.segments import Unhealthy
+from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.shipping import is_local
 
 if TYPE_CHECKING:

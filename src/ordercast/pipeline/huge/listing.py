@@ -10,8 +10,9 @@ import numpy as np
 
 from ordercast.pipeline.arrays import ints_of
 from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.groups import read
 from ordercast.pipeline.huge.orders import Lacking, Order
-from ordercast.pipeline.huge.segments import Part, read
+from ordercast.pipeline.huge.segments import Part
 from ordercast.pipeline.huge.spans import Spans, both, size
 from ordercast.pipeline.huge.table import stripped
 from ordercast.pipeline.huge.tally import Tally

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ordercast.pipeline.arrays import ints_of, kinds_of
+from ordercast.pipeline.huge.groups import Unhealthy, footer, read
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.rows import Piece
-from ordercast.pipeline.shipping import local_path
-from ordercast.trace.parquet import EVERYONE
+from ordercast.trace.outline import Outlined
 
-__all__ = ["Part", "Segment", "Unhealthy", "read", "scan_pieces"]
+__all__ = ["Part", "Segment", "scan_pieces"]
 
 ROUGH = 4096
 """How many runs of numbers a segment may have beyond one for each origin: a message that is missing
 makes one more, one that is out of place makes two or three."""
-
-
-class Unhealthy(Exception):  # noqa: N818 - it is no error
-    """The run cannot be judged this way; but perhaps, if it is only unsorted, once it is sorted."""
-
-    def __init__(self, why: str, *, unsorted: bool = False) -> None:
-        super().__init__(why)
-        self.why = why
-        """What it has, or is, that stands in the way: goes on after "it"."""
-        self.unsorted = unsorted
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -43,6 +29,8 @@ class Part(msgspec.Struct, frozen=True):
     piece: Piece
     begin: int
     end: int
+    told: Outlined | None = None
+    """What the file itself says of them: whoever reads them sees whether it is true."""
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -129,58 +117,14 @@ def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
     """Which rows are whose (from, to, process), and the columns that must be looked at: what the
     footer tells need not be read."""
     names = ["position", "kind", "origin", "number"]
-    told = _footer(piece)
-    owner = told.get("process")
-    if owner is None or owner[0] != owner[1]:
+    told = footer(piece)
+    if told.owner is None:
         names.append("process")
-    if not told.get("destinations"):
+    if not told.everyone:
         names.append("destinations")
     table = read(piece, names)
-    if "process" not in names:
-        assert owner is not None
-        return [(0, len(table), owner[0])], table
+    if told.owner is not None:
+        return [(0, len(table), told.owner)], table
     process = ints_of(table["process"], np.int64)
     edges = [0, *(np.flatnonzero(np.diff(process)) + 1).tolist(), len(process)]
     return [(begin, end, int(process[begin])) for begin, end in pairwise(edges)], table
-
-
-def _footer(piece: Piece) -> dict[str, Any]:
-    """The bounds of the row group's processes, and whether all its messages are for everyone."""
-    assert piece.groups is not None
-    (index,) = piece.groups
-    footer = _opened(piece).metadata
-    told: dict[str, Any] = {"destinations": EVERYONE in (footer.metadata or {})}
-    group = footer.row_group(index)
-    for place in range(group.num_columns):
-        column = group.column(place)
-        found, name = column.statistics, column.path_in_schema
-        if found is None:
-            continue
-        if name == "process" and found.has_min_max and not found.null_count:
-            told["process"] = (found.min, found.max)
-    return told
-
-
-def read(piece: Piece, names: Sequence[str]) -> pa.Table:
-    try:
-        file = _opened(piece)
-        present = [name for name in names if name in file.schema_arrow.names]
-        table = file.read_row_groups(list(piece.groups or ()), columns=present, use_threads=False)
-    except (pa.ArrowException, OSError):
-        raise Unhealthy("has a file that cannot be read") from None
-    for name in names:
-        if name not in present:
-            table = table.append_column(name, pa.nulls(len(table)))
-    return table
-
-
-def _opened(piece: Piece) -> pq.ParquetFile:
-    path = local_path(piece.token)
-    about = path.stat()
-    return _open(path, about.st_size, about.st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _open(path: Path, size: int, changed: int) -> pq.ParquetFile:
-    """Footers of large files are long: a task reads each but once, as long as it is unchanged."""
-    return pq.ParquetFile(path, read_dictionary=["kind"])

@@ -10,7 +10,8 @@ import numpy as np
 
 from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.huge.apart import Apart
-from ordercast.pipeline.huge.segments import Segment, read
+from ordercast.pipeline.huge.groups import read
+from ordercast.pipeline.huge.segments import Segment
 from ordercast.pipeline.kernels import apart as a
 from ordercast.pipeline.kernels.kernel import Ints
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.huge.apart import Apart
-from ordercast.pipeline.huge.segments import Part, Unhealthy, read
+from ordercast.pipeline.huge.groups import Unhealthy, read
+from ordercast.pipeline.huge.segments import Part
 from ordercast.pipeline.huge.tally import CELLS, Stretch, Window
+from ordercast.pipeline.huge.told import verify
 from ordercast.pipeline.kernels import apart as a
 from ordercast.pipeline.kernels import entering as e
 from ordercast.pipeline.kernels.index import DELIVER, SEND
@@ -179,9 +181,14 @@ def _columns(one: Part, apart: Apart) -> _Columns:
 
 def stripped(one: Part, apart: Apart) -> tuple[Ints, Ints, Ints, Ints | slice]:
     """kind, origin and place of the rows that are not of messages set apart, and which they are."""
-    table = read(one.piece, ("kind", "origin", "number")).slice(one.begin, one.end - one.begin)
+    told = one.told is not None
+    names = ("kind", "origin", "number", *(("position",) if told else ()))
+    table = read(one.piece, names).slice(one.begin, one.end - one.begin)
     kind = kinds_of(table["kind"])
     origin, number = ints_of(table["origin"], np.int32), ints_of(table["number"], np.int64)
+    if told:
+        position = ints_of(table["position"], np.int64)
+        verify(one, len(apart.spans), position, kind, origin, number)
     if not any(apart.spans):
         return kind, origin, number, slice(None)
     kept, places = np.empty(len(kind), np.int64), np.empty(len(kind), np.int64)

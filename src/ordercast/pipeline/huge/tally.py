@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from ordercast.pipeline.huge.apart import Apart
-from ordercast.pipeline.huge.segments import Part, Segment, Unhealthy
+from ordercast.pipeline.huge.groups import Unhealthy
+from ordercast.pipeline.huge.segments import Part, Segment
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.trace.verdicts import PROPERTIES

@@ -17,7 +17,7 @@ import numpy as np
 from ordercast.pipeline.huge.aside import NOWHERE
 from ordercast.pipeline.huge.compared import Compared
 from ordercast.pipeline.huge.found import Knots, Name
-from ordercast.pipeline.huge.segments import Unhealthy
+from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.kernels.cycles import components
 
 __all__ = ["SPAN_MOST", "Tied", "check_span", "places_of", "points", "tie"]

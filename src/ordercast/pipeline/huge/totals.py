@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ordercast.pipeline.huge.aside import Aside
+from ordercast.pipeline.huge.attempt import Split
 from ordercast.pipeline.huge.compared import Compared, lacking_apart, lacking_regular
 from ordercast.pipeline.huge.found import Found, Gap
-from ordercast.pipeline.huge.splitting import Split
 from ordercast.pipeline.huge.tally import Tally
 from ordercast.pipeline.kernels.findings import LISTED
 

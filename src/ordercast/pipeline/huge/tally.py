@@ -135,12 +135,11 @@ def windows(tally: Tally, least: int, properties: Collection[str] = PROPERTIES) 
     log = tally.logs[tally.reference]
     members = len(tally.logs)
     cells = CELLS if any(name in properties for name in RANKED) else 2 * CELLS
-    most = max(1, min(cells // members, int(tally.sent.sum()) // max(least, 1)))
-    cuts = [0]
-    for i in range(1, len(log.segments) + 1):
-        full = (log.delivered[i] - log.delivered[cuts[-1]]).sum() >= most
-        if full or i == len(log.segments):
-            cuts.append(i)
+    done = log.delivered.sum(axis=1)
+    # A multiple, so that no task is left over for whoever is done first.
+    many = max(1, -(-int(done[-1]) // (max(cells // members, 1) * least)) * least)
+    inner = np.searchsorted(done, done[-1] * np.arange(1, many) // many)
+    cuts = np.unique([0, *inner, len(log.segments)]).tolist()
     last = tally.delivered.tolist()
     for begin, end in pairwise(cuts):
         low, high = log.delivered[begin], log.delivered[end]

@@ -109,7 +109,8 @@ def examine(
     def opened(source: Source) -> AbstractContextManager[SparkSession]:
         if spark is not None:
             return nullcontext(spark)
-        settings = settings_for(source.size) | dict(config or {})
+        # Verdicts are found by Python's workers; what goes to `output` also has Spark's own sums.
+        settings = settings_for(source.size, by_python=output is None) | dict(config or {})
         return session(master=master, config=settings, verbose=verbose)
 
     if output is None:

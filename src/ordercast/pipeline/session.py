@@ -97,11 +97,11 @@ def session(
             close_jvm()
 
 
-def settings_for(size: int) -> dict[str, str]:
-    """By the bytes that are read. A short job is over before what the JVM's second compiler makes
-    of it could pay off. And results may be as large as this process can hold."""
+def settings_for(size: int, *, by_python: bool = False) -> dict[str, str]:
+    """By the bytes that are read. What the JVM's second compiler makes of a job does not pay off if
+    that is short, or done `by_python`. And results may be as large as this process can hold."""
     settings = {"spark.driver.maxResultSize": "0"}
-    if size < _SMALL_BYTES:
+    if by_python or size < _SMALL_BYTES:
         settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
     return settings
 

@@ -50,7 +50,7 @@ def main() -> None:
 async def _write(
     place: Path, policy: Literal["write", "disk"], under_way: int, batch: int, seconds: float
 ) -> float:
-    journal = Journal.open(place, identity={}, sync=policy, segment_bytes=256 << 20, keep_bytes=0)
+    journal = Journal(place, identity={}, sync=policy, segment_bytes=256 << 20, keep_bytes=0)
     journal.start(b"")
     room = asyncio.Semaphore(under_way)
     records = 0
@@ -72,7 +72,7 @@ async def _write(
 
 def _read(place: Path) -> float:
     start = perf_counter()
-    journal = Journal.open(place, identity={})
+    journal = Journal(place, identity={})
     assert journal.recovered is not None
     records = sum(1 for _ in journal.recovered.records())
     speed = records / (perf_counter() - start)

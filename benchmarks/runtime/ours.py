@@ -110,8 +110,18 @@ SUBJECTS = (
         synced=True,
         remarks="'disk'",
     ),
+    Ours(
+        "uniform/journal/synced/batches",
+        "causal_vector",
+        "majority_acks",
+        batches=True,
+        journal=True,
+        synced=True,
+        remarks="'disk'",
+    ),
     Ours("uniform/trace", "causal_vector", "majority_acks", trace=True, remarks="recorded"),
     Ours("coordinator", "total_coordinator", "direct"),
+    Ours("coordinator/batches", "total_coordinator", "direct", batches=True),
     Ours("lamport", "total_lamport", "direct"),
     Ours("skeen", "total_skeen", "direct"),
 )

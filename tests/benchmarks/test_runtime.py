@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 from benchmarks.runtime import conduct as conducting
 from benchmarks.runtime.conduct import LOW_RATE, Case, Durations, Figures, conduct
-from benchmarks.runtime.goals import UNIFORM, goals
+from benchmarks.runtime.goals import BATCHES, RATIOS, TOTAL, UNIFORM, goals
 from benchmarks.runtime.sink import STAMP, Histogram, Sink
-from benchmarks.runtime.subject import BURSTS, FRAMES, ONE, Alone, Form, Member, Setting
+from benchmarks.runtime.subject import (
+    BURSTS,
+    FRAMES,
+    ONE,
+    Alone,
+    Form,
+    Member,
+    Setting,
+    all_subjects,
+)
 
 ROOT = Path(__file__).parents[2]
 QUICK = Durations(warm_s=0.1, window_s=0.4, limit_s=60)
@@ -171,9 +180,33 @@ def test_goals_take_the_worst_case() -> None:
         figures("nats, bare", BURSTS, 64, 240, tls=False),
     ]
     found = {goal.what: goal for goal in goals(measured)}
+    assert len(found) == len(goals(measured))
     limit = found["≥ 45 % of raw TLS frames, uniform causal with a journal"]
     assert (limit.figure, limit.met) == ("0.40×", False)
     best = found["≥ 2× NATS and Redis with the best client"]
     assert (best.figure, best.met) == ("2.08×", True)
     assert "nats, bare" in best.measured_on
     assert found["every message once and in order"].met
+
+
+def test_a_goal_next_to_a_peer_is_held_against_both_forms_of_ours() -> None:
+    def figures(subject: str, rate: float, *, tls: bool) -> Figures:
+        phase = conducting.Phase(rate, 1.0, Histogram(), 1, 2, 0, 0, 0.0)
+        return Figures(Case(subject, BURSTS, 3, 64, tls), "", full=phase)
+
+    measured = [
+        figures(TOTAL, 300, tls=True),
+        figures(TOTAL + BATCHES, 800, tls=True),
+        figures("corosync", 100, tls=False),
+    ]
+    next_to = [goal for goal in goals(measured) if "Corosync" in goal.what]
+    assert [(goal.ours.split(":")[0], goal.figure, goal.met) for goal in next_to] == [
+        ("one by one", "3.00×", False),
+        ("in batches", "8.00×", True),
+    ]
+
+
+def test_the_goals_name_subjects_that_exist() -> None:
+    names = {subject.name for subject in all_subjects()}
+    for ratio in RATIOS:
+        assert {ratio.ours, *ratio.theirs} <= names

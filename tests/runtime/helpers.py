@@ -106,7 +106,7 @@ class Group:
         await asyncio.gather(*self.readers, return_exceptions=True)  # a failed node says so
 
     def everyone_present(self) -> bool:
-        return all(len(node.present) == len(self.nodes) - 1 for node in self.nodes)
+        return all(len(node.company.present) == len(self.nodes) - 1 for node in self.nodes)
 
     def resting(self) -> bool:
         counters = {me: node.counters() for me, node in enumerate(self.nodes)}

@@ -70,7 +70,7 @@ def say(count: int) -> None:
 
 async def main(directory: Path, policy: str, seed: str) -> None:
     random = Random(seed)
-    journal = Journal.open(
+    journal = Journal(
         directory,
         identity=IDENTITY,
         sync=policy,  # type: ignore[arg-type]

@@ -10,8 +10,9 @@ import pytest
 from ordercast.errors import PeerError
 from ordercast.protocols import catalog
 from ordercast.runtime.bundle import Bundle, pack
-from ordercast.runtime.core import Core, Report
+from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
+from ordercast.runtime.standing import Report
 
 SIZE = 3
 
@@ -260,4 +261,6 @@ def test_the_dead_are_not_waited_for() -> None:
     assert core.standing.waits_for(2) == [0, 1, 2]
     core.bury(2)
     assert core.standing.waits_for(2) == [0, 1]
-    assert core.links[2].unacknowledged == 0
+    core.submit(pack(4, [b"x"]), 4, [b"x"])
+    assert core.links[2].unacknowledged == core.links[2].bytes == 0
+    assert core.links[1].unacknowledged == 4

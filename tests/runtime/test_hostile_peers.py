@@ -90,7 +90,7 @@ async def two_of_three() -> AsyncIterator[Group]:
         absent = members.nodes.pop()
         await absent.aclose()
         members.dial()
-        await until(lambda: all(node.present for node in members.nodes))
+        await until(lambda: all(node.company.present for node in members.nodes))
         yield members
     finally:
         await members.aclose()
@@ -201,7 +201,7 @@ def test_the_newest_connection_of_a_member_wins(caplog: pytest.LogCaptureFixture
         async with two_of_three() as members:
             old, old_writer = await asyncio.open_connection(HOST, members.ports[0])
             old_writer.write(HELLO)
-            await until(lambda: members.nodes[0].present == (1, 2))
+            await until(lambda: members.nodes[0].company.present == (1, 2))
             new, new_writer = await asyncio.open_connection(HOST, members.ports[0])
             new_writer.write(HELLO)
             with contextlib.suppress(ConnectionError):
@@ -210,7 +210,7 @@ def test_the_newest_connection_of_a_member_wins(caplog: pytest.LogCaptureFixture
             await members.members[0].send(b"to the new one")
             async with asyncio.timeout(5):
                 await new.readuntil(b"to the new one")
-            assert members.nodes[0].present == (1, 2)
+            assert members.nodes[0].company.present == (1, 2)
             for writer in (old_writer, new_writer):
                 writer.transport.abort()
             await asyncio.sleep(0)
@@ -247,7 +247,7 @@ def test_a_wrong_process_at_a_members_port_is_not_taken_for_it(
         p0 = Address(HOST, members.ports[0])
         members.nodes[2].dial({0: p0, 1: p0})
         await until(lambda: bool(caplog.records))
-        assert 1 not in members.nodes[2].present
+        assert 1 not in members.nodes[2].company.present
         await members.aclose()
 
     with caplog.at_level(logging.WARNING):

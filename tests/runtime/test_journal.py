@@ -44,7 +44,7 @@ def opened(
     segment_bytes: int = 64 << 20,
     keep_bytes: int = 1 << 40,
 ) -> Iterator[Journal]:
-    journal = Journal.open(
+    journal = Journal(
         directory,
         identity=IDENTITY,
         sync=policy,
@@ -276,7 +276,7 @@ def test_another_members_journal_is_refused(
     with opened(tmp_path) as journal:
         journal.start(b"")
     with pytest.raises(JournalError, match=words):
-        Journal.open(tmp_path, identity=identity)
+        Journal(tmp_path, identity=identity)
     assert read(tmp_path) == (b"", [])
 
 
@@ -551,7 +551,7 @@ def test_after_a_failed_sync_nothing_is_confirmed_any_more(
 
     async def work() -> None:
         told: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
-        journal = Journal.open(tmp_path, identity=IDENTITY, sync="disk", on_failure=told.set_result)
+        journal = Journal(tmp_path, identity=IDENTITY, sync="disk", on_failure=told.set_result)
         journal.start(b"")
         first = asyncio.Event()
         journal.append(b"one")
@@ -619,7 +619,7 @@ from ordercast.errors import JournalError
 from ordercast.runtime.journal import Journal
 
 async def main():
-    journal = Journal.open(Path(sys.argv[1]), identity={"group": "test", "member": "a"},
+    journal = Journal(Path(sys.argv[1]), identity={"group": "test", "member": "a"},
                            sync=sys.argv[2], on_failure=lambda error: told.set_result(error))
     told = asyncio.get_running_loop().create_future()
     journal.start(b"")

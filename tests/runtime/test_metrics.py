@@ -79,7 +79,7 @@ def test_a_reconnect_is_counted(tmp_path: Path) -> None:
             registry = CollectorRegistry()
             registry.register(ordercast.metrics(a))
             assert read(registry, "ordercast_peer_reconnects_total", a, "b") == 0
-            connection = b._node._peers[0].connection
+            connection = b._node.company.peers[0].connection
             assert connection is not None
             connection.abort()
             await until(lambda: read(registry, "ordercast_peer_reconnects_total", a, "b") == 1)

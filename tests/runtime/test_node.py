@@ -146,7 +146,7 @@ def test_closing_waits_for_acknowledgements_of_what_was_in_the_air() -> None:
         node = lonely.nodes[0]
         reader, writer = await asyncio.open_connection(HOST, lonely.ports[0])
         writer.write(encode_frame(Hello(VERSION, RUN, CHARTER, 1, "life of 1", 0, 0)))
-        await until(lambda: node.present == (1,))
+        await until(lambda: node.company.present == (1,))
         await lonely.members[0].send(b"last words")
         closing = asyncio.create_task(node.aclose(flush_s=10))
         await until(lambda: node.counters().links[1].handed > 0)
@@ -166,8 +166,8 @@ def test_a_member_that_went_away_is_not_present_and_not_waited_for() -> None:
     async def run() -> None:
         async with group("fifo", 3) as members:
             await members.nodes[2].aclose()
-            await until(lambda: members.nodes[0].present == (1,))
-            await until(lambda: members.nodes[1].present == (0,))
+            await until(lambda: members.nodes[0].company.present == (1,))
+            await until(lambda: members.nodes[1].company.present == (0,))
             await members.members[0].send(b"to whoever is left")
             async with asyncio.timeout(5):
                 await members.nodes[0].aclose(flush_s=60)
@@ -271,7 +271,7 @@ def test_after_a_bug_a_node_does_nothing_more() -> None:
         await members.members[2].send(b"too late from elsewhere")
         await asyncio.sleep(0.2)  # time enough to dial again, if anyone answered
         assert [message.payload for message in members.delivered[0]] == [b"fine"]
-        assert members.nodes[1].present == (2,)
+        assert members.nodes[1].company.present == (2,)
         with pytest.raises(ZeroDivisionError):
             await members.members[0].send(b"from the grave")
         await members.aclose()

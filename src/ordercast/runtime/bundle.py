@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from ordercast.errors import PeerError
 from ordercast.protocols.messages import Message, MessageId
+from ordercast.trace.spans import sizes_of
 
 __all__ = ["BUNDLE_MESSAGES_MAX", "Bundle", "Opened", "pack", "unpack"]
 
@@ -68,8 +69,21 @@ class Opened(Struct, gc=False):
     id: MessageId
     first: int
     payloads: list[bytes]
-    sizes: int | list[int] | None = None
-    """As the trace has them, once it has asked."""
+    _sizes: int | list[int] | None = None
+
+    def sizes(self) -> int | list[int]:
+        """Of the messages, as the trace has them."""
+        if self._sizes is None:
+            self._sizes = sizes_of(self.payloads)
+        return self._sizes
+
+    def excerpts(self, chars: int) -> list[str]:
+        """How the messages begin, for people."""
+        # Four bytes make a character at most; one that is cut in two at the end is left out.
+        return [
+            payload[: 4 * chars].decode("utf-8", "backslashreplace")[:chars]
+            for payload in self.payloads
+        ]
 
 
 def pack(first: int, payloads: Sequence[bytes]) -> bytes:

@@ -110,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._peer.name,
                 extra=about("disconnected", self._host.name, self._peer.name),
             )
-            self._host.presence_changed()
+            self._host.company.changed()
 
     def pause_writing(self) -> None:
         self.writable = False
@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, frame: Frame) -> None:
         peer = self._peer
         if type(frame) is Data and peer is not None:
-            self._host.take(peer, frame)
+            self._host.intake.take(peer, frame)
         elif type(frame) is Ack and peer is not None:
             peer.acknowledged(frame)
         elif isinstance(frame, Hello):
@@ -154,7 +154,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._peer is not None:
             raise PeerError("a second hello came on the same connection")
         peer = self._reception.recognise(hello, self._transport, dialled=self._dialled)
-        self._host.take_in()  # what came on an older connection comes before what this one brings
+        # What came on an older connection comes before what this one brings.
+        self._host.intake.see_to_all()
         peer.link.resume(hello.received, hello.sent)
         self._hello_timer.cancel()
         self._buffer.trust()
@@ -162,12 +163,12 @@ class Connection(asyncio.BufferedProtocol):
         peer.attach(self)
         if self._dialled is None:
             self.write(self._reception.hello(peer))
-        self._host.met(peer, hello)
+        self._host.company.met(peer, hello)
 
     def _farewell(self, bye: Bye) -> None:
         peer = self._peer or self._dialled
         if peer is not None:
-            self._host.parted(peer, bye)
+            self._host.company.parted(peer, bye)
         self.close()
 
     def _hello_missing(self) -> None:

@@ -17,34 +17,21 @@ a fresh core has the member back as it was when it was killed, whatever the algo
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec import Struct
-
-from ordercast.errors import PeerError
 from ordercast.protocols.effects import Accept, Deliver, HostEffect, Transmit
-from ordercast.protocols.messages import Count, Message, MessageId, message_of
+from ordercast.protocols.messages import Message, MessageId, message_of
 from ordercast.protocols.stack import Codec, Stack
 from ordercast.runtime.bundle import Bundle, Opened, unpack
 from ordercast.runtime.link import Link
-from ordercast.runtime.standing import Standing
+from ordercast.runtime.snapshot import dump, load
+from ordercast.runtime.standing import Report, Standing
 from ordercast.trace.event import Kind
-from ordercast.trace.spans import Span, sizes_of
+from ordercast.trace.spans import Span
 
-__all__ = ["Core", "Report"]
-
-
-class Report(Struct, frozen=True, array_like=True, tag="report"):
-    """From a member to the origin of bundles that it has delivered since it last said so."""
-
-    ranges: tuple[Count, ...]
-    """First and last number of each unbroken row."""
-    taken: Count
-    """How many bytes of the origin's bundles the application here has taken, ever."""
+__all__ = ["Core"]
 
 
 class Core:
@@ -103,12 +90,12 @@ class Core:
     def snapshot(self) -> bytes:
         """The whole state. Only ever read back by `restore`, from a file of this member's own."""
         state = {name: value for name, value in vars(self).items() if name not in _OUTSIDE}
-        return pickle.dumps(state, protocol=5)
+        return dump(state)
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Core:
         core = cls.__new__(cls)
-        vars(core).update(_load(snapshot))
+        vars(core).update(load(snapshot))
         for link in core.links.values():
             link.cut()
         core.attach()
@@ -226,7 +213,7 @@ class Core:
                     accepted = self._note("send", self.clock_us(), opened)
                     accepted.destinations = effect.message.destinations
                     if chars := self.excerpt_chars:
-                        accepted.excerpts = [_excerpt(each, chars) for each in opened.payloads]
+                        accepted.excerpts = opened.excerpts(chars)
             else:
                 self.timers[effect.name] = effect.delay_us
                 self.started.append(effect.name)
@@ -285,10 +272,7 @@ class Core:
     def _note(
         self, kind: Kind, time_us: int, opened: Opened, control_bytes: int | None = None
     ) -> Span:
-        sizes = opened.sizes
-        if sizes is None:
-            sizes = opened.sizes = sizes_of(opened.payloads)
-        count = len(opened.payloads)
+        count, sizes = len(opened.payloads), opened.sizes()
         span = Span(kind, time_us, opened.id[0], opened.first, count, sizes, control_bytes)
         self.rows += count
         self.spans.append(span)
@@ -306,23 +290,3 @@ _OUTSIDE = frozenset(
         *("_at_hand", "_own"),
     ]
 )
-
-
-def _excerpt(payload: bytes, chars: int) -> str:
-    # Four bytes make a character at most; one that is cut in two at the end is left out.
-    return payload[: 4 * chars].decode("utf-8", "backslashreplace")[:chars]
-
-
-class _Reader(pickle.Unpickler):
-    """Reads what a core consists of and nothing else: a journal is a file, and files are copied."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        known = module.startswith(("ordercast.protocols.", "ordercast.runtime."))
-        if known or (module, name) in (("collections", "deque"), ("random", "Random")):
-            return super().find_class(module, name)
-        raise PeerError(f"a snapshot names {module}.{name}, which is no part of a member's state")
-
-
-def _load(snapshot: bytes) -> dict[str, Any]:
-    state: dict[str, Any] = _Reader(io.BytesIO(snapshot)).load()
-    return state

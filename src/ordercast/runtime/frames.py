@@ -42,7 +42,7 @@ __all__ = [
     "encode_frame",
 ]
 
-VERSION = 2
+VERSION = 3
 LENGTH = 4
 """Bytes before each frame that say how long it is."""
 FRAME_BYTES_MAX = 16 * 2**20
@@ -78,6 +78,8 @@ class Data(Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=
     """Of the first packet; the others follow."""
     packets: Annotated[list[bytes], Meta(min_length=1, max_length=PACKETS_MAX)]
     received: Count
+    hurry: bool = False
+    """Whether the sender's application waits for word of what became of its messages."""
 
 
 class Ack(Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=True):

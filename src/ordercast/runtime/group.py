@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
-from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
+from ordercast.runtime.deliveries import Batch, Delivery
 from ordercast.runtime.holds import Hold, holds
 from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, portions
+from ordercast.runtime.payloads import checked_payload, checked_payloads
 from ordercast.runtime.receipts import Receipt, Receipts
 from ordercast.runtime.status import Status, status_of
+from ordercast.runtime.view import View
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ordercast.runtime.node import Node
     from ordercast.runtime.outgoing import Slot
 
@@ -26,55 +24,6 @@ __all__ = ["Batch", "Delivery", "Group", "View"]
 
 MESSAGES_A_TURN = 2048
 """An application that never waits for anything still lets the loop turn that often."""
-
-
-class Delivery(Struct, frozen=True, gc=False):
-    """One message, as it was delivered here."""
-
-    sender: str
-    number: int
-    """The sender's own count of its messages, from 1."""
-    payload: bytes
-    position: int
-    """Its place among all that was delivered here, from 1: where to go on after a restart."""
-    time_us: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.sender}:{self.number}"
-
-
-class Batch(Struct, frozen=True):
-    """Messages of one sender that were delivered here in a row."""
-
-    sender: str
-    first: int
-    """The number of the first one; the others follow."""
-    payloads: list[bytes]
-    position: int
-    time_us: int
-
-    def __len__(self) -> int:
-        return len(self.payloads)
-
-    def __iter__(self) -> Iterator[Delivery]:
-        for place, payload in enumerate(self.payloads):
-            yield Delivery(
-                self.sender, self.first + place, payload, self.position + place, self.time_us
-            )
-
-
-class View(Struct, frozen=True):
-    """The group as it looks from here."""
-
-    me: str
-    members: tuple[str, ...]
-    present: tuple[str, ...]
-    """Connected with us right now, and ourselves."""
-    suspected: tuple[str, ...]
-    """Thought to be down; a suspicion may be withdrawn."""
-    dead: tuple[str, ...]
-    """Given up for good."""
 
 
 class Group:
@@ -87,14 +36,15 @@ class Group:
         """Which ordering over which dissemination was chosen."""
         self._node = node
         self._outgoing = node.outgoing
+        self._handout = node.handout
         self._uniform = uniform
         self._indices = {member: index for index, member in enumerate(node.names)}
         self._to_one = node.core.stack.ordering.destinations == "one"
         self._bundle: Bundle | None = None
         self._place = 0
         """How many messages of it are taken."""
-        self._ticks: memoryview
-        """Where that is written down."""
+        self._ticks: memoryview | None = None
+        """Where that is written down, once one is taken by itself."""
         self._taken_in_a_row = 0
 
     # Sending.
@@ -113,7 +63,7 @@ class Group:
             or size > BUNDLE_BYTES
             or payload.__class__ is not bytes
         ):
-            payload = _checked_payload(payload)
+            payload = checked_payload(payload)
             size = len(payload)
             slot = await self._room(to)
         payloads = slot.payloads
@@ -132,7 +82,7 @@ class Group:
         outgoing = self._outgoing
         sent: list[tuple[Slot, int, int]] = []
         to = to if to is None or isinstance(to, str) else tuple(to)
-        for portion, size in portions(*_checked_payloads(payloads)):
+        for portion, size in portions(*checked_payloads(payloads)):
             slot = await self._room(to)
             while outgoing.bytes and outgoing.bytes + size > BUNDLE_BYTES:
                 outgoing.flush()
@@ -165,13 +115,15 @@ class Group:
                 return
             sender, time_us, first = node.names[bundle.origin], bundle.time_us, bundle.first
             position, payloads, last = bundle.position, bundle.payloads, len(bundle.payloads) - 1
+            if self._ticks is None:
+                self._ticks = self._handout.ticks(bundle)
             ticks = self._ticks
             while bundle is self._bundle:
                 place = self._place
                 self._place = place + 1
                 if place == last:
                     self._bundle = None
-                    node.took(bundle)
+                    self._handout.took(bundle)
                 ticks[place] = 1
                 yield Delivery(sender, first + place, payloads[place], position + place, time_us)
 
@@ -188,8 +140,8 @@ class Group:
             if bundle is None:
                 return
             self._bundle = None
-            self._node.took(bundle)
-            self._node.mark(bundle)
+            self._handout.took(bundle)
+            self._handout.mark(bundle)
             if self._place:
                 bundle = bundle.after(bundle.position + self._place - 1)
             yield Batch(
@@ -207,8 +159,8 @@ class Group:
             self._taken_in_a_row = 0
             await asyncio.sleep(0)
         while self._bundle is None:
-            if (bundle := node.next_bundle()) is not None:
-                self._bundle, self._place, self._ticks = bundle, 0, node.ticks(bundle)
+            if (bundle := self._handout.next_bundle()) is not None:
+                self._bundle, self._place, self._ticks = bundle, 0, None
                 self._taken_in_a_row += len(bundle.payloads)
             elif node.over:
                 node.check_healthy()
@@ -226,9 +178,9 @@ class Group:
         return View(
             me=self.me,
             members=node.names,
-            present=self._names((node.me, *node.present)),
-            suspected=self._names(node.suspected),
-            dead=self._names(node.dead),
+            present=self._names((node.me, *node.company.present)),
+            suspected=self._names(node.company.suspected),
+            dead=self._names(node.company.dead),
         )
 
     def why_held(self) -> list[Hold]:
@@ -249,12 +201,7 @@ class Group:
     async def __aenter__(self) -> Group:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     # For receipts.
@@ -297,27 +244,3 @@ class Group:
 
     def _names(self, indices: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._node.names[index] for index in sorted(indices))
-
-
-def _checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
-    """The messages, and their size in all."""
-    those = list(payloads)
-    size = sum(map(len, those))
-    if size > PAYLOAD_BYTES_MAX or not {bytes}.issuperset(map(type, those)):
-        those = [_checked_payload(payload) for payload in those]
-        size = sum(map(len, those))
-    return those, size
-
-
-def _checked_payload(payload: bytes) -> bytes:
-    if payload.__class__ is not bytes:
-        if not isinstance(payload, (bytes, bytearray, memoryview)):
-            raise UsageError(
-                f"a message of type {type(payload).__name__}: send bytes, as in text.encode()"
-            )
-        payload = bytes(payload)
-    if len(payload) > PAYLOAD_BYTES_MAX:
-        raise UsageError(
-            f"a message of {len(payload)} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
-        )
-    return payload

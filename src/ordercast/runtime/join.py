@@ -6,37 +6,23 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import re
-from collections.abc import AsyncIterator, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import OrdercastError, UsageError
+from ordercast.errors import UsageError
 from ordercast.protocols import catalog
-from ordercast.runtime.discovery import (
-    Address,
-    DiscoveryError,
-    Finder,
-    Membership,
-    Peers,
-    Presence,
-    assemble,
-    parse_peers,
-)
-from ordercast.runtime.door import Door
+from ordercast.runtime.discovery import DiscoveryError, Membership, Peers, Presence
+from ordercast.runtime.entrance import Entrance
 from ordercast.runtime.group import Group
-from ordercast.runtime.keys import Credentials, check_name
 from ordercast.runtime.living import living
 from ordercast.runtime.logs import about
-from ordercast.runtime.node import HOST, Node
+from ordercast.runtime.node import Node
 from ordercast.runtime.settings import Settings
 from ordercast.trace import Manifest
 from ordercast.trace.spans import SpanLog
 
 __all__ = ["join"]
-
-_PORTLESS = re.compile(r"[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
 
 logger = logging.getLogger(__name__)
 
@@ -71,88 +57,70 @@ async def join(
     """
     if replay_from is not None and journal is None:
         raise UsageError("without a journal there is nothing to replay: give journal=DIR as well")
-    ordering, dissemination = catalog.choose(order, reliability)
-    check_name(group, "group")
-    credentials = Credentials.load(keys, group=group, me=me) if keys is not None else None
-    door = Door(group, me, credentials=credentials)
-    finder = door.finder = parse_peers(peers, ask=door.ask)
-    settings = settings or Settings()
-    own = _listen_at(listen, finder.known.get(me))
-    _check_private([own], credentials, insecure=insecure)
+    algorithm = catalog.choose(order, reliability)
+    entrance = Entrance(group, me, peers, listen=listen, keys=keys, insecure=insecure)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(_shut, door)
-        bound = await door.open(*own)
-        door.address = finder.known.get(me, bound)
+        stack.push_async_callback(entrance.shut)
         # Who is in a list is not there for that.
-        found = on_progress if finder.names is None else None
-        membership = await assemble(
-            finder, me=me, address=door.address, timeout_s=timeout_s, on_progress=found
+        found = on_progress if entrance.finder.names is None else None
+        membership = await entrance.open(timeout_s=timeout_s, on_progress=found)
+        stack.push_async_callback(entrance.finder.withdraw)
+        entrance.check_private(membership.addresses.values())
+        member = _member(
+            *(entrance, membership, algorithm, settings or Settings(), trace),
+            journal=journal,
+            sync=sync,
+            replay_from=replay_from,
         )
-        stack.push_async_callback(finder.withdraw)
-        _check_private(membership.addresses.values(), credentials, insecure=insecure)
-        charter = _charter(ordering, dissemination, membership)
-        index = membership.names.index(me)
-        log = None
-        if trace is not None:
-            manifest = _manifest(group, membership, ordering, dissemination)
-            log = stack.enter_context(
-                SpanLog(Path(trace), me, run=group, process=index, manifest=manifest)
-            )
-        node, recovered = await stack.enter_async_context(
-            living(
-                lambda: catalog.build(ordering, dissemination, index, len(membership.names)),
-                door=door,
-                names=membership.names,
-                charter=charter,
-                settings=settings,
-                log=log,
-                journal=Path(journal) if journal is not None else None,
-                sync=sync,
-                replay_from=replay_from,
-            )
-        )
-        addresses = {i: membership.addresses[name] for i, name in enumerate(membership.names)}
-        node.dial(addresses, partial(_locate, finder))
+        node, recovered = await stack.enter_async_context(member)
         if not recovered:
             await _until_all_are_there(node, timeout_s, None if found else on_progress)
-        algorithm = f"{ordering} over {dissemination}"
-        logger.info("%s: joined %r: %s", me, group, algorithm, extra=about("joined", me))
-        uniform = catalog.DISSEMINATIONS[dissemination].reliability == "uniform"
-        async with Group(node, name=group, algorithm=algorithm, uniform=uniform) as joined:
+        async with _group(node, group, *algorithm) as joined:
             yield joined
 
 
-async def _shut(door: Door) -> None:
-    door.close()
-    await door.wait_closed()
+@contextlib.asynccontextmanager
+async def _member(
+    entrance: Entrance,
+    membership: Membership,
+    algorithm: tuple[str, str],
+    settings: Settings,
+    trace: Path | str | None,
+    *,
+    journal: Path | str | None,
+    sync: Literal["write", "disk"],
+    replay_from: int | None,
+) -> AsyncIterator[tuple[Node, bool]]:
+    """A node that dials the others, and whether it goes on where its journal ends."""
+    group, me, names = entrance.door.group, entrance.door.name, membership.names
+    index = names.index(me)
+    with contextlib.ExitStack() as stack:
+        log = None
+        if trace is not None:
+            manifest = _manifest(group, membership, *algorithm)
+            log = SpanLog(Path(trace), me, run=group, process=index, manifest=manifest)
+            stack.enter_context(log)
+        async with living(
+            lambda: catalog.build(*algorithm, index, len(names)),
+            door=entrance.door,
+            names=names,
+            charter=_charter(*algorithm, membership),
+            settings=settings,
+            log=log,
+            journal=Path(journal) if journal is not None else None,
+            sync=sync,
+            replay_from=replay_from,
+        ) as (node, recovered):
+            addresses = {place: membership.addresses[name] for place, name in enumerate(names)}
+            node.dial(addresses, entrance.locate)
+            yield node, recovered
 
 
-async def _locate(finder: Finder, name: str) -> Address | None:
-    """Where a member is by now, if it can be found out; dialling goes on in any case."""
-    with contextlib.suppress(OrdercastError, OSError):
-        return (await finder.look()).get(name)
-    return None
-
-
-def _listen_at(listen: str | None, listed: Address | None) -> Address:
-    """Where to open the door: as told, or as listed, or anywhere on this machine alone."""
-    if listen is None:
-        return listed or Address(HOST, 0)
-    return Address(listen, 0) if _PORTLESS.fullmatch(listen) else Address.parse(listen)
-
-
-def _check_private(
-    addresses: Iterable[Address], credentials: Credentials | None, *, insecure: bool
-) -> None:
-    """Plain TCP is for one machine; whatever leaves it is encrypted, or it was asked for."""
-    if credentials is not None or insecure:
-        return
-    for address in addresses:
-        if not address.is_loopback:
-            raise UsageError(
-                f"{address} is not on this machine, and without keys everything would travel in "
-                "the clear: make keys with 'ordercast keys' and give keys=DIR, or insecure=True"
-            )
+def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:
+    algorithm = f"{ordering} over {dissemination}"
+    logger.info("%s: joined %r: %s", node.name, name, algorithm, extra=about("joined", node.name))
+    uniform = catalog.DISSEMINATIONS[dissemination].reliability == "uniform"
+    return Group(node, name=name, algorithm=algorithm, uniform=uniform)
 
 
 def _charter(ordering: str, dissemination: str, membership: Membership) -> str:
@@ -180,7 +148,7 @@ async def _until_all_are_there(
     told: Presence | None = None
 
     def presence() -> Presence:
-        here = tuple(node.names[index] for index in sorted((node.me, *node.present)))
+        here = tuple(node.names[index] for index in sorted((node.me, *node.company.present)))
         missing = tuple(name for name in node.names if name not in here)
         return Presence(here, len(node.names), missing)
 
@@ -194,7 +162,7 @@ async def _until_all_are_there(
                 if not now.missing:
                     return
                 node.check_alive()
-                for name, reason in node.refusals.items():
+                for name, reason in node.company.refusals.items():
                     raise DiscoveryError(f"{name} does not let {node.name} in: {reason}")
                 await node.wait()
     except TimeoutError:

@@ -35,6 +35,9 @@ FRAME_BYTES = 256 * 2**10
 
 
 class Link:
+    deserted = False
+    """Whether there is nobody at the other end any more."""
+
     def __init__(self) -> None:
         self.open = False
         self.sent = 0
@@ -60,6 +63,9 @@ class Link:
 
     def put(self, packet: bytes) -> None:
         self.sent += 1
+        if self.deserted:
+            self.acknowledged = self.sent
+            return
         self.bytes += len(packet)
         self._waiting.append(packet)
 
@@ -88,12 +94,13 @@ class Link:
         self._flying.clear()
 
     def clear(self) -> None:
-        """There is nobody at the other end any more: keep nothing for them."""
+        """There is nobody at the other end any more: keep nothing for them, now or later."""
+        self.deserted = True
         self.cut()
         self._waiting.clear()
         self.acknowledged, self.bytes = self.sent, 0
 
-    def next_frame(self) -> Data | None:
+    def next_frame(self, *, hurry: bool = False) -> Data | None:
         """The next frame to write, if the connection is open and anything may leave."""
         written = self.acknowledged + len(self._flying)
         ready = self.cleared - written
@@ -108,7 +115,7 @@ class Link:
             ready -= 1
         self._flying.extend(packets)
         self._told = self.safe
-        return Data(written + 1, packets, self.safe)
+        return Data(written + 1, packets, self.safe, hurry)
 
     def receive(self, data: Data) -> list[bytes]:
         """The packets of a frame that have not come before; each is `received` when seen to."""

@@ -97,7 +97,7 @@ async def _main() -> int:
             log=log,
             journal=Path(plan.journal) if plan.journal is not None else None,
             weather=plan.weather if plan.weather != Weather() else None,
-            on_presence=lambda others: _say(Present(others, member.node.suspected)),
+            on_presence=lambda others: _say(Present(others, member.node.company.suspected)),
             seed=plan.seed,
             flush_s=FLUSH_S,
         ) as (node, _):

@@ -31,7 +31,7 @@ class Memory:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.on_failure: Callable[[BaseException], None] | None = None
-        self.journal = Journal.open(
+        self.journal = Journal(
             directory,
             identity=identity,
             sync=sync,

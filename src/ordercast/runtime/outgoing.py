@@ -22,6 +22,8 @@ __all__ = ["BUNDLE_BYTES", "OVERHEAD_BYTES", "Outgoing", "Slot", "portions"]
 BUNDLE_BYTES = 64 * 2**10
 MANY = 16
 """So many messages within the lingering time, and company is worth waiting for."""
+PROMPT_S = 0.0003
+"""Whoever sends within so long after it got its own message back has waited for that."""
 OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
 
@@ -71,6 +73,8 @@ class Outgoing:
         """Our bundles up to this one are committed."""
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._left_at = 0.0
+        self._back_at = 0.0
+        self._prompt = False
         self._window_began = 0.0
         self._lately = 0
         """Messages that have left since then; a window is as long as the lingering time."""
@@ -79,6 +83,20 @@ class Outgoing:
     def __len__(self) -> int:
         """How many messages have yet to leave."""
         return len(self.slot.payloads) if self.slot is not None else 0
+
+    @property
+    def awaited(self) -> bool:
+        """Whether anyone here waits to hear how a bundle stands with the others, or seems to: an
+        application that sends the moment it got its own message back waits for each."""
+        return bool(self._waiters) or self._prompt
+
+    def came_back(self) -> None:
+        """The application has taken a bundle of its own."""
+        self._back_at = asyncio.get_running_loop().time()
+
+    def left_within(self, seconds: float) -> bool:
+        """Whether a bundle has left as lately as that."""
+        return asyncio.get_running_loop().time() - self._left_at < seconds
 
     def begin(self, to: tuple[int, ...] | None) -> Slot:
         """A new bundle for these members."""
@@ -121,7 +139,7 @@ class Outgoing:
         self._left(len(payloads))
         slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
         self._measure()
-        self._node.take_in()
+        self._node.intake.see_to_all()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -168,6 +186,7 @@ class Outgoing:
             self._window_began, self._lately = now, 0
         self._lately += count
         self._left_at = now
+        self._prompt = now - self._back_at < PROMPT_S
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()

@@ -38,8 +38,12 @@ class Peer:
         """Something has come from it since the last heartbeat."""
         self.silent = True
         """Nothing was written to it since the last heartbeat."""
+        self.waits = False
+        """Its application waits to hear from us what became of its messages."""
         self.reported = 0
         """What it was last told of how many of its bytes the application here has taken."""
+        self.reported_at = 0.0
+        """When, by the loop's clock."""
         self.stuck_since: float | None = None
         """Since when it has been silent, or the one that others wait for."""
         self._news = asyncio.Event()
@@ -69,11 +73,11 @@ class Peer:
         self.link.acknowledge(ack)
         self._news.set()
 
-    def pump(self) -> None:
+    def pump(self, *, hurry: bool = False) -> None:
         """Write what may leave, as far as the connection takes it."""
         connection = self.connection
         while connection is not None and connection.writable:
-            frame = self.link.next_frame()
+            frame = self.link.next_frame(hurry=hurry)
             if frame is None:
                 return
             connection.write(frame)

@@ -54,11 +54,11 @@ class Pulse:
     def _look_at(self, peer: Peer, now: float) -> None:
         node = self._node
         if peer.detector.suspects(now) or (peer.suspected and peer.connection is None):
-            node.suspect(peer.index)
+            node.company.suspect(peer.index)
             if peer.connection is not None:  # it may be dead at the other end only: make a new one
                 peer.connection.abort()
         else:
-            node.trust(peer.index)
+            node.company.trust(peer.index)
         if not peer.suspected and not node.outgoing.stuck_on(peer.index):
             peer.stuck_since = None
         elif peer.stuck_since is None:
@@ -66,4 +66,4 @@ class Pulse:
         limit = node.patience_s
         if limit is not None and peer.stuck_since is not None and now - peer.stuck_since > limit:
             why = "not heard of" if peer.suspected else "took nothing"
-            node.bury(peer.index, f"{why} for {limit:g} s")
+            node.company.bury(peer.index, f"{why} for {limit:g} s")

@@ -19,7 +19,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     window_bytes: int = 4 * 2**20
     """A member's own messages that any other member's application has yet to take."""
-    linger_s: float = 0.001
+    linger_s: float = 0.002
     """How long a message may wait for company when others have just left."""
     heartbeat_s: float = 0.25
     suspect_phi: float = 8.0

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ordercast.errors import PeerError
+from msgspec import Struct
 
-__all__ = ["Standing"]
+from ordercast.errors import PeerError
+from ordercast.protocols.messages import Count
+
+__all__ = ["Report", "Standing"]
+
+
+class Report(Struct, frozen=True, array_like=True, tag="report"):
+    """From a member to the origin of bundles that it has delivered since it last said so."""
+
+    ranges: tuple[Count, ...]
+    """First and last number of each unbroken row."""
+    taken: Count
+    """How many bytes of the origin's bundles the application here has taken, ever."""
 
 
 class Standing:

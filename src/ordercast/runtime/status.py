@@ -117,7 +117,7 @@ def status_of(group: Group) -> Status:
         bundles_sent=node.bundles_sent,
         bytes_sent=node.bytes_sent,
         delivered=core.delivered,
-        bundles_delivered=node.bundles_taken + len(core.queue),
+        bundles_delivered=node.handout.bundles_taken + len(core.queue),
         bytes_delivered=sum(core.taken) + queued_bytes,
         queued=queued,
         queued_bytes=queued_bytes,
@@ -134,8 +134,8 @@ def status_of(group: Group) -> Status:
             if count
         },
         loop_lag_s=node.pulse.lag_s,
-        peers=tuple(_peer(node, peer, lacking) for peer in node._peers.values()),
-        journal=_journal(node._journal),
+        peers=tuple(_peer(node, peer, lacking) for peer in node.company),
+        journal=_journal(node.journal),
     )
 
 

@@ -84,6 +84,7 @@ class MajorityAcks(Dissemination):
     def spread(self, item: Any, to: tuple[int, ...] | None) -> Iterable[Effect]:
         self.log.add(id_of(item), item)
         self.told = self.log.counts()
+        self.telling = False  # all is told: what comes next has the whole delay before it
         yield Transmit(self.all_but(self.me), Data(item, self.told))
         yield from self._settle(self.me)
 

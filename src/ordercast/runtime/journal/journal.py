@@ -1,6 +1,6 @@
 """A journal: an append-only log of records in segments, in a directory that one process owns.
 
-    journal = Journal.open(directory, identity={"group": "orders", "member": "a"})
+    journal = Journal(directory, identity={"group": "orders", "member": "a"})
     if journal.recovered is None:
         journal.start(snapshot)
     else:
@@ -25,18 +25,17 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 from ordercast.errors import JournalError
 from ordercast.runtime.journal.committer import Committer
-from ordercast.runtime.journal.ownership import compare, lock
-from ordercast.runtime.journal.segment import SUFFIX, Segment, record_head
+from ordercast.runtime.journal.files import Files, Recovered
+from ordercast.runtime.journal.ownership import lock
+from ordercast.runtime.journal.segment import Segment, record_head
 from ordercast.runtime.journal.taken import Taken
-from ordercast.runtime.journal.writer import SegmentWriter
 
-__all__ = ["Journal", "Recovered"]
+__all__ = ["KEEP_BYTES", "SEGMENT_BYTES", "Journal"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,32 +44,24 @@ SEGMENT_BYTES = 64 * 2**20
 KEEP_BYTES = 256 * 2**20
 
 
-class Recovered(Segment):
-    """The newest segment, as it was found."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.repaired_bytes = self.find_end()
-        """Of a batch that was being written when the process or the machine died."""
-
-
 class Journal:
-    recovered: Recovered | None
-    """None for a new journal, which needs a `start`."""
-
     def __init__(
         self,
         directory: Path,
         *,
         identity: Mapping[str, str],
-        sync: Literal["write", "disk"],
-        segment_bytes: int,
-        keep_bytes: int,
-        on_failure: Callable[[JournalError], None] | None,
+        sync: Literal["write", "disk"] = "write",
+        segment_bytes: int = SEGMENT_BYTES,
+        keep_bytes: int = KEEP_BYTES,
+        on_failure: Callable[[JournalError], None] | None = None,
     ) -> None:
+        """The journal in this directory, which is made if there is none.
+
+        With "disk", an error shows when the thread meets it: `on_failure` is called on the loop.
+        """
         self._directory = directory
-        self._identity = dict(identity)
-        self._segment_bytes, self._keep_bytes = segment_bytes, keep_bytes
+        self._files = Files(directory, identity, keep_bytes=keep_bytes, synced=sync == "disk")
+        self._segment_bytes = segment_bytes
         self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
         self.failure: JournalError | None = None
@@ -81,63 +72,36 @@ class Journal:
         self.written_bytes = 0
         self.commits = 0
         """Since it was opened."""
-        self._writer: SegmentWriter | None = None
         self._taken: Taken | None = None
-        self._disk = sync == "disk"
         self._committer: Committer | None = None
         self._number = 0
         self._lock_fd = -1
         try:
             self._lock_fd = lock(directory)
-            self._recover()
+            self._go_on()
         except OSError as error:
             self.close()
             raise _sentence(directory, "opened", error) from error
         except BaseException:
             self.close()
             raise
-        if self._disk:
+        if sync == "disk":
             self._committer = Committer(self._write_and_sync, self._failed_in_thread)
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        *,
-        identity: Mapping[str, str],
-        sync: Literal["write", "disk"] = "write",
-        segment_bytes: int = SEGMENT_BYTES,
-        keep_bytes: int = KEEP_BYTES,
-        on_failure: Callable[[JournalError], None] | None = None,
-    ) -> Journal:
-        """The journal in this directory, which is made if there is none.
-
-        With "disk", an error shows when the thread meets it: `on_failure` is called on the loop.
-        """
-        return cls(
-            directory,
-            identity=identity,
-            sync=sync,
-            segment_bytes=segment_bytes,
-            keep_bytes=keep_bytes,
-            on_failure=on_failure,
-        )
 
     def start(self, snapshot: bytes) -> None:
         """The first segment of a new journal."""
-        assert self._writer is None, "this journal has begun already"
+        assert not self._files.begun, "this journal has begun already"
         self._check()
         with self._guarded():
             Taken.create(self._directory / "taken")
             self._taken = Taken(self._directory / "taken")
-            self._begin_segment(1, snapshot, previous_end=0)
+            self._files.begin(1, snapshot, previous_end=0)
         self._number, self._filled_bytes = 1, len(snapshot)
 
     def append(self, *parts: bytes) -> None:
         """One record, given in parts, which must not change. It is in memory until the commit."""
         length = sum(map(len, parts))
-        self._parts.append(record_head(length))
-        self._parts += parts
+        self._parts += (record_head(length) + parts[0], *parts[1:])
         self._pending_bytes += length
 
     def commit(self, then: Callable[[], None]) -> None:
@@ -150,14 +114,14 @@ class Journal:
         self.written_bytes += size
         self.commits += bool(parts)
         if self._committer is not None:
-            assert self._writer is not None, "a new journal begins with `start`"
+            assert self._files.begun, "a new journal begins with `start`"
             self._loop = asyncio.get_running_loop()
             self._committer.commit(parts, size, then)
             return
         if parts:
-            assert self._writer is not None, "a new journal begins with `start`"
+            assert self._files.begun, "a new journal begins with `start`"
             try:
-                self._writer.write(parts)
+                self._files.write(parts)
             except OSError as error:
                 raise self._fail(error) from error
         then()
@@ -188,9 +152,11 @@ class Journal:
         number = self._number
 
         def step() -> None:
-            assert self._writer is not None, "a new journal begins with `start`"
+            assert self._files.begun, "a new journal begins with `start`"
             with self._guarded():
-                self._next_segment(number, parts, snapshot)
+                if self._taken is not None:
+                    self._taken.sync()
+                self._files.next(number, parts, snapshot)
 
         if self._committer is None:
             step()
@@ -229,27 +195,15 @@ class Journal:
 
     def history(self) -> Iterator[Segment]:
         """The older segments that are kept, oldest first, each to be read whole."""
-        segments = [Segment(path) for path in self._paths()]
-        for older, newer in pairwise(segments):
-            if newer.number != older.number + 1:
-                raise JournalError(
-                    f"{older.path.name} in {self._directory} is followed by {newer.path.name}: "
-                    "restore what is missing from a backup, or remove what is older"
-                )
-            older.end = newer.previous_end
-            yield older
+        return self._files.history()
 
     def close(self) -> None:
         """Waits for the commits; what was appended and never committed is dropped."""
         if self._committer is not None:
             self._committer.close()
             self._committer = None
-        if self._writer is not None:
-            if self.failure is None:
-                with self._guarded():
-                    self._writer.finish()
-            self._writer.close()
-            self._writer = None
+        with self._guarded():
+            self._files.close(whole=self.failure is None)
         if self._taken is not None:
             self._taken.close()
             self._taken = None
@@ -257,61 +211,22 @@ class Journal:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
-    def _recover(self) -> None:
-        for unfinished in self._directory.glob("*.new"):
-            unfinished.unlink()
-        paths = self._paths()
-        if not paths:
-            self.recovered = None
-            return
-        found = self.recovered = Recovered(paths[-1])
-        compare(self._directory, found.identity, self._identity)
-        self._taken = Taken(self._directory / "taken")
-        if found.repaired_bytes:
-            logger.warning(
-                "%s: cut off %d bytes at byte %d, of a commit that a crash interrupted",
-                *(found.path, found.repaired_bytes, found.end),
-            )
-        self._writer = SegmentWriter(found.path, found.keys, found.end, ahead=self._disk)
-        self._number, self._filled_bytes = found.number, found.end
+    @property
+    def recovered(self) -> Recovered | None:
+        """The newest segment as it was found; None for a new journal, which needs a `start`."""
+        return self._files.recovered
 
-    def _paths(self) -> list[Path]:
-        return sorted(self._directory.glob(f"*{SUFFIX}"))
+    def _go_on(self) -> None:
+        """With what there is, if there is anything."""
+        found = self._files.recover()
+        if found is not None:
+            self._taken = Taken(self._directory / "taken")
+            self._number, self._filled_bytes = found.number, found.end
 
     def _write_and_sync(self, parts: list[bytes]) -> None:
-        assert self._writer is not None
         with self._guarded():
-            self._writer.write(parts)
-            self._writer.sync()
-
-    def _next_segment(self, number: int, parts: list[bytes], snapshot: bytes) -> None:
-        old = self._writer
-        assert old is not None
-        if parts:
-            old.write(parts)
-        old.finish()
-        if self._disk:
-            old.sync()
-        if self._taken is not None:
-            self._taken.sync()
-        self._begin_segment(number, snapshot, previous_end=old.end)
-        old.close()
-        paths = self._paths()[:-1]
-        kept_bytes = sum(path.stat().st_size for path in paths)
-        for path in paths:
-            if kept_bytes > self._keep_bytes:
-                kept_bytes -= path.stat().st_size
-                path.unlink()
-
-    def _begin_segment(self, number: int, snapshot: bytes, *, previous_end: int) -> None:
-        self._writer = SegmentWriter.create(
-            self._directory,
-            number,
-            snapshot,
-            identity=self._identity,
-            previous_end=previous_end,
-            ahead=self._disk,
-        )
+            self._files.write(parts)
+            self._files.sync()
 
     def _check(self) -> None:
         if self.failure is not None:

@@ -19,7 +19,7 @@ told that it was safe. So it is cut off, and everything else that does not fit i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -73,8 +73,11 @@ class Keys(Struct, frozen=True):
         seed = crc32(file_head[: -_LENGTH.size])
         return cls(seed, crc32(b"marker", seed))
 
-    def batch_head(self, body: bytes, offset: int) -> bytes:
-        length, checksum = len(body), crc32(body, self.seed)
+    def batch_head(self, parts: Iterable[bytes], length: int, offset: int) -> bytes:
+        """For a body of that length, given in parts."""
+        checksum = self.seed
+        for part in parts:
+            checksum = crc32(part, checksum)
         place = crc32(_PLACE.pack(self.marker, length, checksum, offset), self.seed)
         return _BATCH_HEAD.pack(self.marker, length, checksum, place)
 

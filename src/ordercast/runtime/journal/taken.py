@@ -88,14 +88,17 @@ class Taken:
 
     def _store(self, value: int, ticked: int) -> None:
         slot = 1 - self._slot
-        words, place = self._words, _WORDS[slot]
+        words, place, ticks = self._words, _WORDS[slot], self._ticks[slot]
         words[place + 1] = words[place]  # it fits no more until all of it is there
-        self._ticks[slot][:] = bytes((1,)) * ticked + bytes(TICKS - ticked)
+        if ticked or ticks[0]:  # they go from the first one on: without it there are none
+            ticks[:] = bytes((1,)) * ticked + bytes(TICKS - ticked)
         words[place] = value
         words[place + 1] = value ^ _ALL_ONES
         self._slot = slot
 
     def _value_of(self, slot: int) -> int:
+        if not self._ticks[slot][0]:
+            return self._words[_WORDS[slot]]
         start = TICKS * (1 + slot)
         end = self._map.find(b"\0", start, start + TICKS)
         return self._words[_WORDS[slot]] + (TICKS if end < 0 else end - start)

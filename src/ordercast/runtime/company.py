@@ -1,0 +1,174 @@
+"""The other members as this one sees them: who is there, who is suspected, who was given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ordercast.errors import OrdercastError
+from ordercast.runtime.detector import Detector
+from ordercast.runtime.frames import Bye, Hello
+from ordercast.runtime.inputs import LoggedCore
+from ordercast.runtime.logs import about
+from ordercast.runtime.peer import Peer
+from ordercast.runtime.weather import Air, Weather
+
+if TYPE_CHECKING:
+    from ordercast.runtime.node import Node
+
+__all__ = ["Company"]
+
+logger = logging.getLogger(__name__)
+
+
+class Company:
+    """Iterates over the peers; `peers` has them by index."""
+
+    def __init__(
+        self,
+        node: Node,
+        inputs: LoggedCore,
+        *,
+        weather: Weather | None,
+        seed: str,
+        on_change: Callable[[tuple[int, ...]], object] | None,
+    ) -> None:
+        """`on_change` is told who is present, each time when anything about anyone changes."""
+        self._node = node
+        self._core = inputs.core
+        self._inputs = inputs
+        self._on_change = on_change
+        self.peers = {index: self._peer(index, weather, seed) for index in self._core.links}
+
+    def __iter__(self) -> Iterator[Peer]:
+        return iter(self.peers.values())
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The other members that are connected right now."""
+        return tuple(peer.index for peer in self if peer.link.open)
+
+    @property
+    def suspected(self) -> tuple[int, ...]:
+        return tuple(peer.index for peer in self if peer.suspected)
+
+    @property
+    def dead(self) -> tuple[int, ...]:
+        return tuple(peer.index for peer in self if peer.dead)
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Members that have hung up on us for good, and what they said."""
+        return {peer.name: peer.refused for peer in self if peer.refused}
+
+    # What heartbeats tell.
+
+    def suspect(self, process: int) -> None:
+        """Someone has reason to think that this member has crashed."""
+        peer = self.peers[process]
+        if not peer.suspected:
+            peer.suspected = True
+            self._note("suspected", peer, f"suspects that {peer.name} is down")
+            self._inputs.other("suspect", process)
+            self.changed()
+
+    def trust(self, process: int) -> None:
+        """A suspicion has proved wrong, or the member is back."""
+        peer = self.peers[process]
+        if peer.suspected and not peer.dead:
+            peer.suspected = False
+            self._note("trusted", peer, f"{peer.name} is up after all")
+            self._inputs.other("trust", process)
+            self.changed()
+
+    def bury(self, process: int, reason: str) -> None:
+        """Give a member up for good: nothing is kept for it, and it is not let in again."""
+        peer = self.peers[process]
+        if not peer.dead:
+            self.suspect(process)
+            peer.dead = True
+            self._note("dead", peer, f"declares {peer.name} dead: {reason}", logging.WARNING)
+            if peer.connection is not None:
+                name = self._node.name
+                peer.connection.part(f"{name} declared {peer.name} dead: {reason}", final=True)
+            self._inputs.other("bury", process)
+            self.changed()
+
+    # What connections tell.
+
+    def met(self, peer: Peer, hello: Hello) -> None:
+        if peer.index not in self._core.lives:
+            self._inputs.other("meet", peer.index, hello.life)
+        peer.refused = None
+        peer.spoke = True
+        self._note("connected", peer, f"connected with {peer.name}")
+        self.trust(peer.index)
+        peer.pump()
+        self.changed()
+
+    def parted(self, peer: Peer, bye: Bye) -> None:
+        """The peer has hung up and said why."""
+        reason = " ".join(bye.reason.split())  # one line, whatever it sends
+        self._note("hung_up", peer, f"{peer.name} has hung up: {reason}")
+        if bye.final:
+            peer.refused = reason
+            if peer.index in self._core.lives:
+                self._node.fail(OrdercastError(f"{peer.name} will not have this member: {reason}"))
+        elif peer.connection is not None:
+            self.suspect(peer.index)
+        self.changed()
+
+    def changed(self) -> None:
+        """Someone has come or gone, or is seen in another light."""
+        self._node.stir()
+        self._node.wake()
+        if self._on_change is not None:
+            try:
+                self._on_change(self.present)
+            except Exception as bug:  # the user's; in here it would pass for a peer's or asyncio's
+                self._node.fail(bug)
+
+    # What the node tells.
+
+    def watch_anew(self) -> None:
+        """Whom we suspected when we went down means nothing now, but the dead stay dead; and
+        whoever died meanwhile has yet to be missed."""
+        for peer in self:
+            if self._core.standing.gone >> peer.index & 1:
+                peer.suspected = peer.dead = True
+            elif peer.index in self._core.lives:
+                self._inputs.other("trust", peer.index)
+                peer.spoke = True
+
+    def into_the_air(self, index: int, packet: bytes, own: bool) -> None:
+        """A packet for a peer, where there is weather on the way."""
+        air = self.peers[index].air
+        assert air is not None
+        air.put(packet, broadcast=own)
+
+    def _lands(self, index: int, packet: bytes) -> None:
+        self._core.links[index].put(packet)
+        self._node.stir()
+
+    # Little things.
+
+    def _note(self, event: str, peer: Peer, text: str, level: int = logging.INFO) -> None:
+        name = self._node.name
+        logger.log(level, "%s: %s", name, text, extra=about(event, name, peer.name))
+
+    def _peer(self, index: int, weather: Weather | None, seed: str) -> Peer:
+        heartbeat_s = self._node.settings.heartbeat_s
+        detector = Detector(
+            threshold=self._node.settings.suspect_phi,
+            first_estimate_s=heartbeat_s,
+            acceptable_pause_s=4 * heartbeat_s,
+        )
+        air = None
+        if weather is not None:
+            fifo = self._core.stack.ordering.needs_fifo
+            hand = partial(self._lands, index)
+            air = Air(weather, fifo=fifo, seed=f"{seed}/{index}", hand=hand)
+        name, link = self._node.names[index], self._core.links[index]
+        return Peer(index, name, link, detector=detector, air=air)

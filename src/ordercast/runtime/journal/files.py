@@ -1,0 +1,124 @@
+"""The segments of a journal in its directory: the newest is written, older ones are kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from ordercast.errors import JournalError
+from ordercast.runtime.journal.ownership import compare
+from ordercast.runtime.journal.segment import SUFFIX, Segment
+from ordercast.runtime.journal.writer import SegmentWriter
+
+__all__ = ["Files", "Recovered"]
+
+logger = logging.getLogger(__name__)
+
+
+class Recovered(Segment):
+    """The newest segment, as it was found."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.repaired_bytes = self.find_end()
+        """Of a batch that was being written when the process or the machine died."""
+
+
+class Files:
+    """Errors of the system come out as they are."""
+
+    def __init__(
+        self, directory: Path, identity: Mapping[str, str], *, keep_bytes: int, synced: bool
+    ) -> None:
+        self.recovered: Recovered | None = None
+        self._directory = directory
+        self._identity = dict(identity)
+        self._keep_bytes = keep_bytes
+        self._synced = synced
+        self._writer: SegmentWriter | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a segment to write to."""
+        return self._writer is not None
+
+    def recover(self) -> Recovered | None:
+        """Go on with the newest segment, if there is one: what was found of it."""
+        for unfinished in self._directory.glob("*.new"):
+            unfinished.unlink()
+        paths = self._paths()
+        if not paths:
+            return None
+        found = self.recovered = Recovered(paths[-1])
+        compare(self._directory, found.identity, self._identity)
+        if found.repaired_bytes:
+            logger.warning(
+                "%s: cut off %d bytes at byte %d, of a commit that a crash interrupted",
+                *(found.path, found.repaired_bytes, found.end),
+            )
+        self._writer = SegmentWriter(found.path, found.keys, found.end, ahead=self._synced)
+        return found
+
+    def begin(self, number: int, snapshot: bytes, *, previous_end: int) -> None:
+        self._writer = SegmentWriter.create(
+            self._directory,
+            number,
+            snapshot,
+            identity=self._identity,
+            previous_end=previous_end,
+            ahead=self._synced,
+        )
+
+    def write(self, parts: Sequence[bytes]) -> None:
+        """One batch."""
+        assert self._writer is not None
+        self._writer.write(parts)
+
+    def sync(self) -> None:
+        assert self._writer is not None
+        self._writer.sync()
+
+    def next(self, number: int, parts: Sequence[bytes], snapshot: bytes) -> None:
+        """End the segment with a last batch, and begin another. Of those before, the oldest go."""
+        old = self._writer
+        assert old is not None
+        if parts:
+            old.write(parts)
+        old.finish()
+        if self._synced:
+            old.sync()
+        self.begin(number, snapshot, previous_end=old.end)
+        old.close()
+        paths = self._paths()[:-1]
+        kept_bytes = sum(path.stat().st_size for path in paths)
+        for path in paths:
+            if kept_bytes > self._keep_bytes:
+                kept_bytes -= path.stat().st_size
+                path.unlink()
+
+    def history(self) -> Iterator[Segment]:
+        """The older segments that are kept, oldest first, each to be read whole."""
+        segments = [Segment(path) for path in self._paths()]
+        for older, newer in pairwise(segments):
+            if newer.number != older.number + 1:
+                raise JournalError(
+                    f"{older.path.name} in {self._directory} is followed by {newer.path.name}: "
+                    "restore what is missing from a backup, or remove what is older"
+                )
+            older.end = newer.previous_end
+            yield older
+
+    def close(self, *, whole: bool) -> None:
+        """`whole` if everything that was written is known to be there."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                if whole:
+                    writer.finish()
+            finally:
+                writer.close()
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._directory.glob(f"*{SUFFIX}"))

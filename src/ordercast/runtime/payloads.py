@@ -1,0 +1,34 @@
+"""What an application may send: bytes, and not too many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ordercast.errors import UsageError
+from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
+
+__all__ = ["checked_payload", "checked_payloads"]
+
+
+def checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
+    """The messages, and their size in all."""
+    those = list(payloads)
+    size = sum(map(len, those))
+    if size > PAYLOAD_BYTES_MAX or not {bytes}.issuperset(map(type, those)):
+        those = [checked_payload(payload) for payload in those]
+        size = sum(map(len, those))
+    return those, size
+
+
+def checked_payload(payload: bytes) -> bytes:
+    if payload.__class__ is not bytes:
+        if not isinstance(payload, (bytes, bytearray, memoryview)):
+            raise UsageError(
+                f"a message of type {type(payload).__name__}: send bytes, as in text.encode()"
+            )
+        payload = bytes(payload)
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise UsageError(
+            f"a message of {len(payload)} bytes: {PAYLOAD_BYTES_MAX} is the limit, split it"
+        )
+    return payload

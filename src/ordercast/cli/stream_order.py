@@ -97,7 +97,7 @@ def act(options: argparse.Namespace) -> int:
         streaming.milliseconds(options.trigger or "1s")
     progress = None
     stopped = threading.Event()
-    with steps() as doing, _quiet(verbose=options.verbose):
+    with steps() as doing, _quiet(stopped, verbose=options.verbose):
         doing.begin("starting Spark")
         try:
             with (
@@ -119,8 +119,9 @@ def act(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _quiet(*, verbose: bool) -> Iterator[None]:
-    """Without what the bridge to Spark logs and prints when Spark ends before it."""
+def _quiet(stopped: threading.Event, *, verbose: bool) -> Iterator[None]:
+    """Without what the bridge to Spark logs and prints when Spark ends before it. Where that is
+    because we were stopped, a batch may complain even after our last word, so it stays quiet."""
     if verbose:
         yield
         return
@@ -130,8 +131,9 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        logging.disable(before)
-        BaseServer.handle_error = complain  # type: ignore[method-assign]
+        if not stopped.is_set():
+            logging.disable(before)
+            BaseServer.handle_error = complain  # type: ignore[method-assign]
 
 
 def _spread(options: argparse.Namespace, spark: Any, config: dict[str, str]) -> None:

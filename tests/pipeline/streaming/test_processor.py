@@ -71,6 +71,38 @@ def test_arrival_is_by_partition_then_chunk() -> None:
     assert labels(driven(FORM).test(0, given_rows)) == [0, 1, 2]
 
 
+def test_a_partition_of_smaller_numbers_is_taken_first() -> None:
+    """Or b:2 would be held until b:1 has come, and go before a:1."""
+    one, two, three = (
+        table([Message(group, 0, number, (), label)], width=1)
+        for label, (group, number) in enumerate((("b", 1), ("a", 1), ("b", 2)))
+    )
+    given_rows = [
+        chunk(three, partition=0),
+        chunk(one, partition=1),
+        chunk(two, partition=1, sequence=1),
+    ]
+    assert labels(driven(FORM).test(0, given_rows)) == [0, 1, 2]
+
+
+def test_rows_without_a_number_do_not_count_in_that_and_are_not_lost() -> None:
+    one, two, three = (
+        table([Message(group, 0, number, (), label)], width=1)
+        for label, (group, number) in enumerate((("b", 1), ("a", 1), ("b", 2)))
+    )
+    nameless = one.set_column(
+        one.schema.get_field_index("number"), "number", pa.nulls(1, pa.int64())
+    )
+    given_rows = [
+        chunk(pa.concat_tables([nameless, three]), partition=0),
+        chunk(pa.concat_tables([one, two]), partition=1),
+        chunk(nameless, partition=2),
+    ]
+    out = rows(driven(FORM).test(0, given_rows))
+    assert [row["label"] for row in out if row["outcome"] == "released"] == [0, 1, 2]
+    assert [row["outcome"] for row in out].count("malformed") == 2
+
+
 def test_buckets_know_nothing_of_each_other() -> None:
     subject = driven(FORM)
     first, second = Message("g", 0, 1, (), 1), Message("g", 0, 2, (), 2)

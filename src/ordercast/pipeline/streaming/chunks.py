@@ -1,13 +1,15 @@
 """Many rows as one: what Spark's protocol for state in Python would move one by one.
 
 Before the operator, rows are packed into chunks, a few for each bucket; after it they are unpacked.
-A chunk is an Arrow stream. The order of arrival is (partition of the input, chunk, row): it is the
-same when Spark runs a batch again.
+A chunk is an Arrow stream. The order of arrival is (partition of the input, chunk, row). Spark puts
+the largest file into the first partition; so they are taken by what is in them, not by number. That
+is the same when Spark runs a batch again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ from ordercast.pipeline.streaming.buckets import FIRST
 from ordercast.pipeline.streaming.state import read_table, table_bytes
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["BUCKET", "CHUNKS", "cut", "pack", "unpack"]
+__all__ = ["BUCKET", "CHUNKS", "by_arrival", "cut", "pack", "unpack"]
 
 BUCKET = "ordercast bucket"
 CHUNKS = "bucket int, partition int, sequence long, chunk binary"
@@ -54,6 +56,27 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in batch.column("chunk"):
             if chunk.is_valid:
                 yield from read_table(chunk.as_buffer()).to_batches()
+
+
+def by_arrival(rows: Iterable[tuple[int, int, bytes]], number: str) -> list[bytes]:
+    """The chunks in the order in which they are taken: of partitions, the one whose numbers are
+    smaller on the average is first. What it has need not wait then for what others have.
+
+    in: partition, sequence, chunk
+    """
+    partitions = [
+        [chunk for *_, chunk in some] for _, some in groupby(sorted(rows), key=lambda row: row[0])
+    ]
+    if len(partitions) > 1:
+        partitions.sort(key=lambda chunks: _middle(chunks, number))
+    return [chunk for chunks in partitions for chunk in chunks]
+
+
+def _middle(chunks: list[bytes], number: str) -> float:
+    """The mean of the numbers, those that are null left out."""
+    columns = [read_table(chunk).column(number).drop_null() for chunk in chunks]
+    numbers = np.concatenate([np.asarray(column, np.float64) for column in columns])
+    return float(numbers.mean()) if len(numbers) else 0.0
 
 
 def cut(rows: pa.Table) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from ordercast.pipeline.streaming.bucket import Bucket, Step, Tally, new_bucket, take_in, time_out
-from ordercast.pipeline.streaming.chunks import cut
+from ordercast.pipeline.streaming.chunks import by_arrival, cut
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.state import (
     read_counts,
@@ -82,7 +82,7 @@ class CausalProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
         known = [(row.partition, row.sequence, row.chunk) for row in rows]
-        chunks = [chunk for *_, chunk in sorted(row for row in known if row[2] is not None)]
+        chunks = by_arrival((row for row in known if row[2] is not None), self._form.number)
         after = before = self._load()
         if not chunks:
             if before is None:

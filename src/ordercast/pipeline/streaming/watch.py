@@ -20,10 +20,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from ordercast.errors import UsageError
-from ordercast.pipeline.blobs import unpack
 from ordercast.pipeline.rules import COLUMNS, flaws, typed
 from ordercast.pipeline.streaming.watch_fold import Fold, Folded
-from ordercast.pipeline.streaming.watch_log import kept_columns, pack_rows
+from ordercast.pipeline.streaming.watch_log import kept_columns, pack_rows, unpack_rows
 from ordercast.pipeline.streaming.watch_memory import Memory
 from ordercast.pipeline.streaming.watch_rows import WATCHED, flaw_row, status_row, verdict_row
 from ordercast.pipeline.streaming.watch_verdicts import Rules
@@ -158,12 +157,12 @@ class Watch(StatefulProcessor):
         self._memory.update((memory.encode(),))
 
     def _fold(self, run: str, memory: Memory, new: list[pa.Table], at: float) -> Iterator[Row]:
-        blobs = [bytes(row[0]) for row in self._rows.get()]
-        folded = Fold(run, self._rules, memory).add(list(map(unpack, blobs)), new)
-        if folded.kept is None and len(blobs) >= _CHUNKS_MOST:
-            folded.kept = pa.concat_tables([*map(unpack, blobs), folded.fresh])
+        before = [unpack_rows(bytes(row[0])) for row in self._rows.get()]
+        folded = Fold(run, self._rules, memory).add(before, new)
+        if folded.kept is None and len(before) >= _CHUNKS_MOST:
+            folded.kept = pa.concat_tables([*before, folded.fresh])
         if folded.kept is None:
-            kept = sum(len(unpack(blob)) for blob in blobs) + len(folded.fresh)
+            kept = sum(map(len, before)) + len(folded.fresh)
             if len(folded.fresh):
                 self._rows.appendValue((pack_rows(folded.fresh),))
         else:
@@ -184,7 +183,7 @@ def _unpacked(rows: Iterator[Row], memory: Memory) -> tuple[list[pa.Table], list
     for row in rows:
         payload = bytes(row["payload"])
         if row["part"] == _EVENTS:
-            tables.append(unpack(payload))
+            tables.append(unpack_rows(payload))
         elif row["part"] == _FLAW:
             odd.append(payload.decode())
         else:

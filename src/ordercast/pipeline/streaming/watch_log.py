@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.kernels.index import CRASH, DELIVER, RECEIVE, RECOVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints
+from ordercast.pipeline.streaming.watch_keys import first_of_each, pair_keys, ranks
 from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["KEPT", "Lengths", "Log", "kept_columns", "pack_rows"]
+__all__ = ["KEPT", "Lengths", "Log", "kept_columns", "pack_rows", "unpack_rows"]
 
 KEPT = pa.schema(
     [
@@ -27,7 +28,9 @@ KEPT = pa.schema(
     ]
 )
 """The columns of a row that is kept: those that verdicts and latencies follow from."""
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+# A thread for each column would cost more than it saves.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 def kept_columns(table: pa.Table) -> pa.Table:
@@ -42,6 +45,11 @@ def pack_rows(table: pa.Table) -> bytes:
         stream.write_table(table)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
+
+
+def unpack_rows(packed: bytes) -> pa.Table:
+    with pa.ipc.open_stream(packed, options=_ONE_THREAD) as stream:
+        return stream.read_all()
 
 
 class Lengths(NamedTuple):
@@ -79,11 +87,7 @@ class Log:
         is left the place that it had."""
         table = pa.concat_tables([KEPT.empty_table(), *tables])
         process, position = (ints_of(table[name], np.int64) for name in ("process", "position"))
-        order = np.lexsort((position, process))
-        process, position = process[order], position[order]
-        again = np.zeros(len(order), np.bool_)
-        again[1:] = (process[1:] == process[:-1]) & (position[1:] == position[:-1])
-        places = order[~again]
+        places = first_of_each(*pair_keys(process, position))
         return cls(table.take(pa.array(places))), places
 
     def __len__(self) -> int:
@@ -100,13 +104,8 @@ class Log:
     def message(self) -> Ints:
         """Each row's message as an index by origin and number; -1 for rows without one."""
         rows = np.flatnonzero(np.isin(self.kind, (SEND, DELIVER, RECEIVE)))
-        origin, number = self.origin[rows], self.number[rows]
-        order = np.lexsort((number, origin))
-        new = np.ones(len(rows), np.bool_)
-        sorted_origin, sorted_number = origin[order], number[order]
-        new[1:] = (np.diff(sorted_origin) != 0) | (np.diff(sorted_number) != 0)
         found = np.full(len(self), -1)
-        found[rows[order]] = np.cumsum(new) - 1
+        found[rows] = ranks(*pair_keys(self.origin[rows], self.number[rows]))
         return found
 
     @cached_property
@@ -117,8 +116,7 @@ class Log:
     def first(self) -> Bools:
         """Which rows are a process's first delivery of a message."""
         rows = np.flatnonzero(self.kind == DELIVER)
-        pairs = self.process[rows] * self.messages + self.message[rows]
-        _, at = np.unique(pairs, return_index=True)
+        at = first_of_each(*pair_keys(self.process[rows], self.message[rows]))
         found = np.zeros(len(self), np.bool_)
         found[rows[at]] = True
         return found

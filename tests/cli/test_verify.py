@@ -245,6 +245,10 @@ def test_only_some_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     [
         (["--only", "fifo,best"], "there is no property 'best': choose from no_duplication, no_"),
         (["--again"], "--again is about the results in a directory: give it with --output"),
+        # These events are not in that format, which would be told first if they were imported.
+        (["--format", "broadcast", "--only", "nonsense"], "there is no property 'nonsense'"),
+        (["--format", "broadcast", "--order", "nonsense"], "'nonsense'"),
+        (["--format", "broadcast", "--conf", "nonsense"], "--conf 'nonsense' is not of the form"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_done(

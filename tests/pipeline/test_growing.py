@@ -13,8 +13,8 @@ import pytest
 from ordercast import pipeline
 from ordercast.errors import OrdercastError, TraceError, UsageError
 from ordercast.pipeline import tables
+from ordercast.pipeline.record import Part, read_record
 from ordercast.pipeline.results import TABLES
-from ordercast.pipeline.tables import Part, read_record
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
 

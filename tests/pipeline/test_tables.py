@@ -17,8 +17,9 @@ from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline import tables
 from ordercast.pipeline.findings import SHOWN, Findings
 from ordercast.pipeline.options import Options
+from ordercast.pipeline.record import read_record
 from ordercast.pipeline.results import TABLES, Results
-from ordercast.pipeline.tables import open_directory, read_record
+from ordercast.pipeline.tables import open_directory
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, order_held
 
 from ..conformance.random_traces import random_trace
@@ -199,7 +200,7 @@ def test_a_verify_that_is_killed_leaves_the_old_tables(
     pipeline.examine(path, spark=spark, output=tmp_path / "out")
     before = contents(tmp_path / "out")
     write(tmp_path / "more", [run("b", "s1 d0:1")], "parquet")
-    for doomed in ("_replace", "_write"):  # when all is there but the record; with half a table
+    for doomed in ("write_record", "_write"):  # when all is there but the record; with half a table
         with monkeypatch.context() as patch:
             patch.setattr(tables, doomed, interrupted)
             if doomed == "_write":

@@ -71,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
+    # Another system's logs may take long to import: what is mistyped is told before.
+    _wanted(options)
+    spark_settings(options)
+    if options.order is not None:
+        properties_of_order(options.order)
     if options.format is None:
         refuse_format_options(options)
         return _verify(options, options.trace)
@@ -79,14 +84,17 @@ def act(options: argparse.Namespace) -> int:
         return next(code for code in (1, 2, 0) if code in codes)
 
 
+def _wanted(options: argparse.Namespace) -> tuple[str, ...]:
+    return properties_named(PROPERTIES if options.only is None else options.only.split(","))
+
+
 def _verify(options: argparse.Namespace, trace: Path) -> int:
-    only = PROPERTIES if options.only is None else options.only.split(",")
     findings = _examine(
         options,
         trace,
         quiesced=options.quiesced,
         order=options.order,
-        properties=properties_named(only),
+        properties=_wanted(options),
         skip=options.skip_bad_rows,
         output=options.output,
         again=options.again,

@@ -16,7 +16,7 @@ from ordercast.pipeline.arrange import arrange
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.described import with_bare
 from ordercast.pipeline.huge import Unhealthy, split
-from ordercast.pipeline.judging import Judged
+from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.options import Options
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.shipping import is_local

@@ -22,7 +22,7 @@ from ordercast.pipeline.huge.totals import (
     pairs_in,
     shared,
 )
-from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.judged import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.findings import LISTED

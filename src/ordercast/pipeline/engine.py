@@ -18,7 +18,8 @@ from ordercast.pipeline.described import with_bare, with_holes
 from ordercast.pipeline.events import every_column, read_events
 from ordercast.pipeline.huge import Unhealthy
 from ordercast.pipeline.huge.gathering import check_room
-from ordercast.pipeline.judging import Judged, judge_rows, warm_up
+from ordercast.pipeline.judged import Judged
+from ordercast.pipeline.judging import judge_rows, warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.options import Options
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.pipeline.judging import VERDICTS
+from ordercast.pipeline.judged import VERDICTS
 from ordercast.trace.verdicts import (
     ORDERS,
     PROPERTIES,

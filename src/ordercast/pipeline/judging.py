@@ -6,7 +6,6 @@ Arrow in, Arrow out; the checks are in `kernels`, the words in `sentences`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,32 +13,31 @@ import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.arrays import Rows, rows_of
-from ordercast.pipeline.kernels import findings as f
+from ordercast.pipeline.judged import (
+    SEEN,
+    VERDICTS,
+    VIOLATIONS,
+    Judged,
+    seen_runs,
+    verdict_table,
+    violation_table,
+)
 from ordercast.pipeline.kernels.contradictions import (
     NUMBER_TWICE,
     POSITION_TWICE,
     UNKNOWN_PROCESS,
     contradictions,
 )
-from ordercast.pipeline.kernels.index import DELIVER, SEND
+from ordercast.pipeline.kernels.index import SEND
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE, judge_runs
 from ordercast.pipeline.rows import FLAWS
-from ordercast.pipeline.sentences import WITNESS, Names
+from ordercast.pipeline.sentences import Names
 from ordercast.pipeline.witnesses import About, witnesses_of
 from ordercast.trace.parquet import arrow_schema
 from ordercast.trace.verdicts import PROPERTIES
 
-__all__ = [
-    "RUNS",
-    "SEEN",
-    "VERDICTS",
-    "VIOLATIONS",
-    "Judged",
-    "judge_rows",
-    "judge_table",
-    "warm_up",
-]
+__all__ = ["RUNS", "Judged", "judge_rows", "judge_table", "warm_up"]
 
 RUNS = pa.schema(
     {
@@ -53,52 +51,8 @@ RUNS = pa.schema(
 """What must be known of a run beside its events. `size`: how many members the manifest names;
 null without one, and then the members are those seen."""
 
-VERDICTS = pa.schema(
-    {
-        "run": pa.string(),
-        "property": pa.string(),
-        "verdict": pa.string(),
-        "checked": pa.int64(),
-        "violations": pa.int64(),
-        "witness": WITNESS,
-    }
-)
-VIOLATIONS = pa.schema(
-    {
-        "run": pa.string(),
-        "property": pa.string(),
-        "process": pa.int32(),
-        "position": pa.int64(),
-        "origin": pa.int32(),
-        "number": pa.int64(),
-    }
-)
-"""`position` is null where something was not done at all."""
-
-SEEN = pa.schema(
-    {
-        "run": pa.string(),
-        "names": pa.list_(pa.string()),
-        "quiesced": pa.bool_(),
-        "complete": pa.bool_(),
-        "events": pa.int64(),
-        "messages": pa.int64(),
-        "deliveries": pa.int64(),
-    }
-)
-"""What was judged, run by run."""
-
 _CELLS_MOST = 1 << 32
 """Messages × members of one run that one task can hold in memory, at nine bytes each."""
-
-
-class Judged(NamedTuple):
-    verdicts: pa.Table
-    violations: pa.Table
-    flaws: pa.Table
-    """`rows.FLAWS`: rows that contradict others."""
-    seen: pa.Table
-    """`SEEN`"""
 
 
 def judge_table(
@@ -168,12 +122,12 @@ def _judge(
     wanted = np.flatnonzero(asked)
     about = About(table, Names(runs.column("names")), complete, counts, exact)
     return Judged(
-        verdicts=_verdicts(
+        verdicts=verdict_table(
             runs.column("run"), counts[:, wanted], witnesses_of(about, noted, ways, wanted), wanted
         ),
-        violations=_violations(table, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
+        violations=violation_table(table, runs.column("run"), hits[np.isin(hits[:, 1], wanted)]),
         flaws=flaws,
-        seen=_seen_runs(table, runs, complete),
+        seen=seen_runs(table, runs, complete),
     )
 
 
@@ -210,52 +164,3 @@ def _refuse_giants(rows: Rows, size: Ints, names: list[str]) -> None:
             f"run {names[r]!r} has {sends[r]} messages among {size[r]} members: "
             "more than one task can hold; judge a part of it"
         )
-
-
-def _seen_runs(rows: Rows, runs: pa.Table, complete: Bools) -> pa.Table:
-    before = [np.concatenate(([0], np.cumsum(rows.kind == kind))) for kind in (SEND, DELIVER)]
-    sends, deliveries = (np.diff(count[rows.run_start]) for count in before)
-    columns = [
-        runs.column("run"),
-        runs.column("names"),
-        runs.column("quiesced"),
-        pa.array(complete),
-        pa.array(np.diff(rows.run_start)),
-        pa.array(sends),
-        pa.array(deliveries),
-    ]
-    return pa.Table.from_arrays(columns, schema=SEEN)
-
-
-def _verdicts(runs: pa.ChunkedArray, counts: Ints, witness: pa.Array, wanted: Ints) -> pa.Table:
-    size = len(counts) * len(wanted)
-    run = runs.take(pa.array(np.repeat(np.arange(len(counts)), len(wanted))))
-    which = pa.array(np.tile(np.arange(len(wanted)), len(counts)))
-    property_names = pa.array([PROPERTIES[p] for p in wanted]).take(which)
-    flat = counts.reshape(size, 3)
-    outcome = np.where(flat[:, f.VIOLATIONS] > 0, 1, np.where(flat[:, f.DOUBTS] > 0, 2, 0))
-    verdict = pa.array(["holds", "violated", "unknown"]).take(pa.array(outcome))
-    columns = [
-        run,
-        property_names,
-        verdict,
-        pa.array(flat[:, f.CHECKED]),
-        pa.array(flat[:, f.VIOLATIONS]),
-        witness,
-    ]
-    return pa.Table.from_arrays(columns, schema=VERDICTS)
-
-
-def _violations(rows: Rows, runs: pa.ChunkedArray, hits: Ints) -> pa.Table:
-    """in: run, property, process, row of the deed or -1, a row that tells of the message"""
-    deed, about = hits[:, 3], hits[:, 4]
-    positions = rows.position[np.maximum(deed, 0)] if len(hits) else deed
-    columns = [
-        runs.take(pa.array(hits[:, 0])),
-        pa.array(PROPERTIES).take(pa.array(hits[:, 1])),
-        pa.array(hits[:, 2].astype(np.int32)),
-        pa.array(positions, mask=deed < 0),
-        pa.array(rows.origin[about]),
-        pa.array(rows.number[about]),
-    ]
-    return pa.Table.from_arrays(columns, schema=VIOLATIONS)

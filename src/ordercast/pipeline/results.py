@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
-from ordercast.pipeline.judging import SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.judged import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.rows import FLAWS
 from ordercast.pipeline.workers import keep_what_is_loaded

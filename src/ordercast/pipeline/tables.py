@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,58 +27,24 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.findings import Findings
 from ordercast.pipeline.options import Options
+from ordercast.pipeline.record import (
+    Part,
+    Record,
+    Terms,
+    files_of,
+    hidden,
+    part_file,
+    read_record,
+    write_record,
+)
 from ordercast.pipeline.results import TABLES, Results, spark_schema
 from ordercast.pipeline.source import Source, inspect
 from ordercast.trace.directory import event_files
 
-__all__ = ["Directory", "Part", "Stored", "open_directory", "read_record"]
+__all__ = ["Directory", "Stored", "open_directory"]
 
-_RECORD = "results.json"
 _ANEW = "--again judges everything anew"
 _ROWS_AT_ONCE = 1 << 16
-
-
-class Part(msgspec.Struct, frozen=True):
-    """What one verify has added."""
-
-    number: int
-    runs: int
-    events: int
-    tables: tuple[str, ...]
-    files: dict[str, tuple[int, int]]
-    """Where the events were, and each file's size and time of change (ns)."""
-
-
-class Terms(msgspec.Struct, frozen=True):
-    """What must be the same for all parts, or the tables would not belong together."""
-
-    properties: tuple[str, ...]
-    demanded: tuple[str, ...] | None
-    quiesced: bool
-    skip: bool
-
-    @classmethod
-    def of(cls, options: Options) -> Terms:
-        demanded = None if options.demanded is None else tuple(options.demanded)
-        return cls(tuple(options.properties), demanded, options.quiesced, options.skip)
-
-
-class Record(msgspec.Struct, frozen=True):
-    terms: Terms
-    parts: tuple[Part, ...] = ()
-    torn: bool = False
-    """`Options.torn`, for all of them."""
-
-
-def read_record(path: Path) -> Record | None:
-    """What has been judged into a directory; None if nothing has."""
-    file = path / _RECORD
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Record)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except msgspec.DecodeError as error:
-        raise TraceError(f"{file}: not what verify --output has written: {error}") from None
 
 
 @contextmanager
@@ -155,15 +120,15 @@ class Directory:
         self._check(pa.concat_tables([runs.select(["run"]), flaws.select(["run"])])["run"], torn)
         number = self._last + 1
         names = tuple(name for name in TABLES if name != "flaws" or len(flaws))
-        files = {name: _file(self.path, name, number) for name in names}
+        files = {name: part_file(self.path, name, number) for name in names}
         for name, file in files.items():
-            _write(_hidden(file), name, results.stream(name))
+            _write(hidden(file), name, results.stream(name))
         for file in files.values():
-            os.replace(_hidden(file), file)
+            os.replace(hidden(file), file)
         events = pc.sum(runs["events"]).as_py() or 0
         part = Part(number, len(runs), events, names, self._stamps)
         self.record = Record(self._terms, (*self.record.parts, part), torn)
-        _replace(self.path / _RECORD, msgspec.json.format(msgspec.json.encode(self.record)))
+        write_record(self.path, self.record)
         self._sweep()
 
     def _check(self, runs: pa.ChunkedArray, torn: bool) -> None:
@@ -185,30 +150,17 @@ class Directory:
 
     def _table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         nothing = TABLES[name].empty_table()
-        files = _files(self.path, self.record, name)
+        files = files_of(self.path, self.record, name)
         tables = [pq.read_table(file, columns=columns) for file in files]
         return pa.concat_tables([nothing.select(columns or nothing.column_names), *tables])
 
     def _sweep(self) -> None:
         """Removes parts that are not named: of a verify that was killed, or before --again."""
-        named = {file for name in TABLES for file in _files(self.path, self.record, name)}
+        named = {file for name in TABLES for file in files_of(self.path, self.record, name)}
         for name in TABLES:
             for file in (self.path / name).glob("*part-*.parquet"):
                 if file not in named:
                     file.unlink()
-
-
-def _files(path: Path, record: Record, name: str) -> list[Path]:
-    return [_file(path, name, part.number) for part in record.parts if name in part.tables]
-
-
-def _file(path: Path, name: str, number: int) -> Path:
-    return path / name / f"part-{number:04}.parquet"
-
-
-def _hidden(file: Path) -> Path:
-    """What it is called until it is finished; readers of Parquet pass over such names."""
-    return file.with_name(f".{file.name}")
 
 
 def _write(file: Path, name: str, tables: Iterable[pa.Table]) -> None:
@@ -233,14 +185,6 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _replace(file: Path, content: bytes) -> None:
-    with _hidden(file).open("wb") as bare:
-        bare.write(content)
-        bare.flush()
-        os.fsync(bare.fileno())
-    os.replace(_hidden(file), file)
-
-
 class Stored:
     """The tables of a directory as DataFrames, as they were when it was opened."""
 
@@ -255,7 +199,7 @@ class Stored:
     def table(self, name: str) -> DataFrame:
         """verdicts, violations, runs, flaws, costs or throughput."""
         schema = spark_schema(TABLES[name])
-        files = _files(self._path, self.record, name)
+        files = files_of(self._path, self.record, name)
         if not files:
             return self._spark.createDataFrame([], schema)
         # Spark takes a path for a pattern.

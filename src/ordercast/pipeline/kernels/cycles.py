@@ -1,165 +1,17 @@
-"""Orders that every process could agree on: the union of all processes' chains has no cycle.
-
-A chain lists the messages that one process met, in its order: for total order what it delivered;
-for synchronous order also what it sent, and then a message may be there twice, at its send and at
-its delivery. A message is one point in all of them.
-
-    first, last  (message × member) its ranks in each member's chain, or NEVER
-    m before n   in some chain, first[m] < last[n]
-    knot         a largest set of messages that all come before each other
-"""
+"""Cycles in the union of all processes' chains (see `chain`): orders that nobody could agree on."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
-from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
+from ordercast.pipeline.kernels.index import NEVER
+from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part
 from ordercast.pipeline.kernels.sorting import by_name
 
-__all__ = [
-    "chain_of",
-    "components",
-    "edges",
-    "entangled",
-    "is_before",
-    "knots",
-    "shortest_cycle",
-]
+__all__ = ["components", "is_before", "shortest_cycle"]
 
 
-@kernel
-def chain_of(
-    kind: Ints, message: Ints, starts: Ints, delivered: Ints, with_sends: bool
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """All members' chains one after the other, where each begins, and each message's ranks."""
-    members = len(starts) - 1
-    first = np.full(delivered.shape, NEVER, np.int32)
-    last = np.full(delivered.shape, NEVER, np.int32)
-    entries = np.empty(len(kind), np.int32)
-    begin = np.zeros(members + 1, np.int64)
-    size = 0
-    for p in range(members):
-        begin[p] = size
-        for row in range(starts[p], starts[p + 1]):
-            m = message[row]
-            if kind[row] == DELIVER:
-                if delivered[m, p] != row:
-                    continue
-            elif kind[row] != SEND or not with_sends:
-                continue
-            if size > begin[p] and entries[size - 1] == m:
-                continue
-            rank = size - begin[p]
-            if first[m, p] == NEVER:
-                first[m, p] = rank
-            last[m, p] = rank
-            entries[size] = m
-            size += 1
-    begin[members] = size
-    return entries[:size], begin, first, last
-
-
-@kernel
-def edges(begin: Ints) -> int:
-    total = 0
-    for p in range(len(begin) - 1):
-        total += max(begin[p + 1] - begin[p] - 1, 0)
-    return total
-
-
-@kernel
-def entangled(entries: Ints, begin: Ints, first: Ints, last: Ints, marked: Bools) -> int:
-    """Marks each message that comes both before and after one other; returns how many do."""
-    members = len(begin) - 1
-    latest = np.empty(members, np.int64)
-    many = 0
-    for p in range(members):
-        latest[:] = -1
-        for i in range(begin[p], begin[p + 1]):
-            n = entries[i]
-            found = False
-            for q in range(members):
-                if latest[q] > first[n, q]:
-                    found = True
-                if last[n, q] != NEVER:
-                    latest[q] = max(latest[q], last[n, q])
-            if found and not marked[n]:
-                marked[n] = True
-                many += 1
-    return many
-
-
-@kernel
-def _reference(entries: Ints, begin: Ints, first: Ints) -> int:
-    """A member whose chain has every message, or -1."""
-    members, total = len(begin) - 1, 0
-    present = np.zeros(members, np.int64)
-    for m in range(first.shape[0]):
-        somewhere = False
-        for p in range(members):
-            if first[m, p] != NEVER:
-                somewhere = True
-                present[p] += 1
-        if somewhere:
-            total += 1
-    for p in range(members):
-        if present[p] == total:
-            return p
-    return -1
-
-
-@kernel
-def knots(entries: Ints, begin: Ints, first: Ints, last: Ints, tangled: int) -> tuple[int, Ints]:
-    """How many knots there are, and for each message the number of its knot (0: in none).
-
-    `tangled` is what `entangled` found.
-    """
-    knot = np.zeros(first.shape[0], np.int32)
-    reference = _reference(entries, begin, first)
-    if reference >= 0:
-        if tangled == 0:
-            return 0, knot
-        return _knots_along(entries, begin, first, last, reference, knot), knot
-    return components(entries, begin, first.shape[0], knot), knot
-
-
-@kernel
-def _knots_along(
-    entries: Ints, begin: Ints, first: Ints, last: Ints, reference: int, knot: Ints
-) -> int:
-    """Where one chain has all messages, any two are comparable, so that the knots lie along that
-    chain one after the other: a knot ends where what has been met so far is, for every member,
-    exactly the beginning of its own chain."""
-    members = len(begin) - 1
-    highest = np.full(members, -1, np.int64)
-    met = np.zeros(members, np.int64)
-    found, since = 0, begin[reference]
-    distinct = 0
-    for i in range(begin[reference], begin[reference + 1]):
-        m = entries[i]
-        if first[m, reference] == i - begin[reference]:
-            distinct += 1
-            for p in range(members):
-                if last[m, p] != NEVER:
-                    highest[p] = max(highest[p], last[m, p])
-                    met[p] += 2 if last[m, p] != first[m, p] else 1
-        closed = True
-        for p in range(members):
-            if highest[p] + 1 != met[p]:
-                closed = False
-                break
-        if closed and highest[reference] == i - begin[reference]:
-            if distinct > 1:
-                found += 1
-                for j in range(since, i + 1):
-                    knot[entries[j]] = found
-            since = i + 1
-            distinct = 0
-    return found
-
-
-@kernel
+@part
 def _successors(entries: Ints, begin: Ints, messages: int) -> tuple[Ints, Ints]:
     """What comes right after each message in some chain: where its list starts, and all lists."""
     start = np.zeros(messages + 1, np.int64)
@@ -217,7 +69,7 @@ def components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
     return found
 
 
-@kernel
+@part
 def _closed(open_: Ints, height: int, m: int, inside: Bools, knot: Ints, number: int) -> int:
     """Takes the component of m off the stack of what is open; returns how high that is then."""
     alone = open_[height - 1] == m
@@ -230,7 +82,7 @@ def _closed(open_: Ints, height: int, m: int, inside: Bools, knot: Ints, number:
             return height
 
 
-@kernel
+@part
 def is_before(first: Ints, last: Ints, m: int, n: int) -> int:
     """The first member in whose chain m comes before n, or -1."""
     for p in range(first.shape[1]):
@@ -281,7 +133,8 @@ def shortest_cycle(
         if len(best) == 0 or length < len(best):
             best = np.empty(length, np.int64)
             best[0] = start
-            nearest[:] = distance
+            for m in range(total):
+                nearest[m] = distance[m]
         if len(best) == 3 or steps > most:
             break
     for k in range(1, len(best)):
@@ -294,7 +147,7 @@ def shortest_cycle(
     return best
 
 
-@kernel
+@part
 def _distances(
     entries: Ints, begin: Ints, first: Ints, last: Ints, knot: Ints, start: int, distance: Ints
 ) -> tuple[int, int]:

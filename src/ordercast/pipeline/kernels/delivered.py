@@ -16,13 +16,13 @@ from ordercast.pipeline.kernels.findings import (
     note,
 )
 from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER, REPEATED, place
-from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
+from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 from ordercast.pipeline.kernels.sorting import smaller
 
 __all__ = ["no_creation", "no_duplication", "obligations"]
 
 
-@kernel
+@part
 def no_duplication(
     kind: Ints,
     message: Ints,
@@ -57,7 +57,7 @@ def no_duplication(
     return hits, many
 
 
-@kernel
+@part
 def no_creation(
     kind: Ints,
     message: Ints,
@@ -109,7 +109,7 @@ def no_creation(
     return hits, many
 
 
-@kernel
+@part
 def obligations(
     origins: Ints,
     numbers: Ints,
@@ -172,7 +172,7 @@ def obligations(
     return hits, many
 
 
-@kernel
+@part
 def _list_unmet(
     name: int,
     ids: Ints,

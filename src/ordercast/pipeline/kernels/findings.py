@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.kernel import Ints, kernel
+from ordercast.pipeline.kernels.kernel import Ints, part
 
 __all__ = [
     "AGREEMENT",
@@ -85,7 +85,7 @@ LISTED = 100
 """How many violations of one property in one run are listed one by one."""
 
 
-@kernel
+@part
 def note(
     witness: Ints,
     grade: int,
@@ -109,7 +109,7 @@ def note(
     witness[AT] = grade
 
 
-@kernel
+@part
 def listed(hits: Ints, count: int, name: int, process: int, row: int, message: int) -> Ints:
     """Adds the `count`-th hit; the list grows as needed."""
     if count == len(hits):

@@ -1,16 +1,14 @@
-"""Who took part in a run, which messages there were, and who delivered what when.
+"""Who took part in a run, and who sent and delivered what when.
 
-Rows are the run's events, sorted by process and position. A message is known by its index: first
-those that were sent, chain by chain (a chain is what one process sent, in its order), then those
-that somebody delivered and nobody sent, by origin and number.
+Rows are the run's events, sorted by process and position. A message is known by its index, see
+`messages`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
-from ordercast.pipeline.kernels.sorting import by_name, smaller
+from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 
 __all__ = [
     "ADDRESSED",
@@ -30,9 +28,7 @@ __all__ = [
     "correct",
     "first_deliveries",
     "members",
-    "messages",
     "place",
-    "strangers",
 ]
 
 SEND, DELIVER, CRASH, RECOVER, RECEIVE, OTHER, UNHEARD_OF = 0, 1, 2, 3, 4, 5, 6
@@ -46,11 +42,14 @@ ADDRESSED = 1
 REPEATED = 128
 
 
-@kernel
+@part
 def members(process: Ints, size: int) -> Ints:
     """The processes' numbers. `size` is what the manifest names, or -1: then, those seen."""
     if size >= 0:
-        return np.arange(size).astype(np.int32)
+        named = np.empty(size, np.int32)
+        for p in range(size):
+            named[p] = p
+        return named
     count = 0
     for i in range(len(process)):
         if i == 0 or process[i] != process[i - 1]:
@@ -64,7 +63,7 @@ def members(process: Ints, size: int) -> Ints:
     return ids
 
 
-@kernel
+@part
 def place(ids: Ints, process: int) -> int:
     """The index of a process among the members, or -1."""
     low, high = 0, len(ids)
@@ -79,7 +78,7 @@ def place(ids: Ints, process: int) -> int:
     return low if low < len(ids) and ids[low] == process else -1
 
 
-@kernel
+@part
 def bounds(process: Ints, ids: Ints) -> Ints:
     """Where each member's rows begin; one more for the end of the last."""
     starts = np.zeros(len(ids) + 1, np.int64)
@@ -92,7 +91,7 @@ def bounds(process: Ints, ids: Ints) -> Ints:
     return starts
 
 
-@kernel
+@part
 def correct(kind: Ints, starts: Ints) -> Bools:
     """Everyone but those whose last crash has no recovery after it."""
     up = np.ones(len(starts) - 1, np.bool_)
@@ -105,7 +104,7 @@ def correct(kind: Ints, starts: Ints) -> Bools:
     return up
 
 
-@kernel
+@part
 def chains(kind: Ints, starts: Ints) -> tuple[Ints, Ints]:
     """The rows of all sends, and where in that list each member's begin (and the end)."""
     count = 0
@@ -125,129 +124,7 @@ def chains(kind: Ints, starts: Ints) -> tuple[Ints, Ints]:
     return sent, base
 
 
-@kernel
-def strangers(count: int, origin: Ints, number: Ints) -> tuple[Ints, Ints]:
-    """The distinct messages among the first `count`, sorted: those that nobody sent."""
-    order = by_name(origin, number, np.arange(count))
-    distinct = 0
-    for i in range(count):
-        if i == 0 or smaller(origin, number, order[distinct - 1], order[i]):
-            order[distinct] = order[i]
-            distinct += 1
-    u_origin = np.empty(distinct, np.int32)
-    u_number = np.empty(distinct, np.int64)
-    for i in range(distinct):
-        u_origin[i] = origin[order[i]]
-        u_number[i] = number[order[i]]
-    return u_origin, u_number
-
-
-@kernel
-def _numbered(origin: Ints, number: Ints, sent: Ints, base: Ints) -> tuple[Ints, Ints, Bools]:
-    """What each member sent, by number: the numbers, and whose they are as messages; and for each
-    member whether they follow one upon the other."""
-    numbers = np.empty(len(sent), np.int64)
-    by_number = np.empty(len(sent), np.int64)
-    dense = np.ones(len(base) - 1, np.bool_)
-    for p in range(len(dense)):
-        first, last = base[p], base[p + 1]
-        rising = True
-        for m in range(first, last):
-            value = number[sent[m]]
-            numbers[m] = value
-            by_number[m] = m
-            if m > first and value <= numbers[m - 1]:
-                rising = False
-            if value != number[sent[first]] + (m - first):
-                dense[p] = False
-        if not rising:
-            rows = by_name(origin, number, sent[first:last].astype(np.int64))
-            for i in range(last - first):
-                numbers[first + i] = number[rows[i]]
-                # Sends are in the order of their rows.
-                by_number[first + i] = first + np.searchsorted(sent[first:last], rows[i])
-    return numbers, by_number, dense
-
-
-@kernel
-def _among(numbers: Ints, value: int, first: int, last: int, dense: bool) -> int:
-    """Where in sorted numbers, from first to last, a value is; or -1."""
-    if dense:
-        offset = value - numbers[first] if first < last else -1
-        return first + offset if 0 <= offset < last - first else -1
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and numbers[low] == value else -1
-
-
-@kernel
-def messages(
-    kind: Ints, origin: Ints, number: Ints, ids: Ints, sent: Ints, base: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """For each row its message's index (or NONE); and all messages' origins and numbers."""
-    numbers, by_number, dense = _numbered(origin, number, sent, base)
-    found = np.full(len(kind), NONE, np.int32)
-    for m in range(len(sent)):
-        found[sent[m]] = m
-    lost = 0
-    for row in range(len(kind)):
-        if kind[row] != DELIVER:
-            continue
-        p = place(ids, origin[row])
-        at = -1
-        if p >= 0:
-            at = _among(numbers, number[row], base[p], base[p + 1], dense[p])
-        if at >= 0:
-            found[row] = by_number[at]
-        else:
-            lost += 1
-    u_origin, u_number = _lost(kind, origin, number, lost, found, len(sent))
-    total = len(sent)
-    all_origins = np.empty(total + len(u_origin), np.int32)
-    all_numbers = np.empty(total + len(u_origin), np.int64)
-    for m in range(total):
-        all_origins[m] = origin[sent[m]]
-        all_numbers[m] = number[sent[m]]
-    all_origins[total:] = u_origin
-    all_numbers[total:] = u_number
-    return found, all_origins, all_numbers
-
-
-@kernel
-def _lost(
-    kind: Ints, origin: Ints, number: Ints, count: int, found: Ints, total: int
-) -> tuple[Ints, Ints]:
-    """Gives the messages that somebody delivered and nobody sent, in `count` rows, their indices
-    from `total` on; returns their origins and numbers."""
-    rows = np.empty(count, np.int64)
-    lost_origin = np.empty(count, np.int32)
-    lost_number = np.empty(count, np.int64)
-    i = 0
-    for row in range(len(kind) if count > 0 else 0):
-        if kind[row] == DELIVER and found[row] == NONE:
-            rows[i], lost_origin[i], lost_number[i] = row, origin[row], number[row]
-            i += 1
-    u_origin, u_number = strangers(count, lost_origin, lost_number)
-    for i in range(count):
-        low, high = 0, len(u_origin)
-        while low < high:
-            middle = (low + high) // 2
-            if u_origin[middle] < lost_origin[i] or (
-                u_origin[middle] == lost_origin[i] and u_number[middle] < lost_number[i]
-            ):
-                low = middle + 1
-            else:
-                high = middle
-        found[rows[i]] = total + low
-    return u_origin, u_number
-
-
-@kernel
+@part
 def addresses(
     ids: Ints, sent: Ints, everyone: Bools, dest_start: Ints, dest: Ints, marks: Ints
 ) -> None:
@@ -264,7 +141,7 @@ def addresses(
                     marks[m, p] |= ADDRESSED
 
 
-@kernel
+@part
 def first_deliveries(
     kind: Ints, message: Ints, starts: Ints, first: Ints, marks: Ints
 ) -> tuple[int, int]:

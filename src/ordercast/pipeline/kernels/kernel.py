@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WORTH_COMPILING", "Bools", "Ints", "Kernel", "inner", "kernel"]
+__all__ = ["WORTH_COMPILING", "Bools", "Ints", "Kernel", "inner", "kernel", "part", "spliced"]
 
 WORTH_COMPILING = 300_000
 """Rows that take plain Python longer than it takes to compile."""
@@ -39,12 +39,15 @@ class Kernel(Generic[P, R]):
         self.__name__ = function.__name__
         self._dispatcher: Any = None
         self._called = False
+        if "inline" in options:  # where the compiler looks for it, in whatever a kernel calls
+            self.targetoptions, self.py_func = options, function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.plain(*args, **kwargs)
 
     @property
     def compiled(self) -> Callable[P, R]:
+        assert "no_cpython_wrapper" not in self._options, "only kernels call it"
         if self._called:
             compiled: Callable[P, R] = self._dispatcher
             return compiled
@@ -62,6 +65,7 @@ class Kernel(Generic[P, R]):
                 self._dispatcher._cache._cache_file._source_stamp = _all_kernels()
             except RuntimeError:  # no place to keep it: compiled anew in each process
                 self._dispatcher = numba.njit(self.plain, **self._options)
+            _compile_once_for_all_numbers(self._dispatcher)
 
     def _call_first(self, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._alone():
@@ -110,6 +114,21 @@ class Kernel(Generic[P, R]):
         return types.Dispatcher(self._dispatcher)
 
 
+def _compile_once_for_all_numbers(dispatcher: Any) -> None:
+    """Called by another kernel with a 0, a 1 and a variable, it would be compiled three times."""
+    from numba.core import types
+
+    unliteral: Callable[[Any], Any] = types.unliteral
+    typed = dispatcher.get_call_template
+
+    def called(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+        return typed(
+            tuple(map(unliteral, args)), {name: unliteral(one) for name, one in kwargs.items()}
+        )
+
+    dispatcher.get_call_template = called
+
+
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     return Kernel(function)
 
@@ -118,6 +137,17 @@ def inner(function: Callable[P, R]) -> Kernel[P, R]:
     """A kernel that others call for each row, and that allocates nothing: references to the arrays
     that it is handed are not counted, which would take several times as long as what it does."""
     return Kernel(function, _nrt=False, forceinline=True)
+
+
+def part(function: Callable[P, R]) -> Kernel[P, R]:
+    """A kernel that only others call: nothing is compiled by which Python could."""
+    return Kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def spliced(function: Callable[P, R]) -> Kernel[P, R]:
+    """A kernel that is called in one place, and mostly calls others: its lines are compiled there.
+    By itself, all that it calls would have to be optimised once more."""
+    return Kernel(function, inline="always")
 
 
 @cache

@@ -20,20 +20,16 @@ import numpy as np
 from ordercast.pipeline.kernels.findings import (
     CAUSAL,
     CHECKED,
-    DELIVERED,
     DOUBTS,
     FIFO,
-    INDIRECT,
     LISTED,
-    SENT,
     TOTAL_GAP_FREE,
     VIOLATIONS,
     listed,
     note,
 )
-from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER, SEND, place
-from ordercast.pipeline.kernels.kernel import Ints, kernel
-from ordercast.pipeline.kernels.sorting import smaller
+from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.kernel import Ints, part
 
 __all__ = [
     "CAUSAL_BROKEN",
@@ -42,8 +38,6 @@ __all__ = [
     "FIFO_DOUBT",
     "GAP",
     "GAP_DOUBT",
-    "causal_witness",
-    "fifo_witness",
     "mark_causal",
     "mark_fifo",
     "tally",
@@ -54,7 +48,7 @@ CAUSAL_BROKEN, CAUSAL_DOUBT = 8, 16
 GAP, GAP_DOUBT = 32, 64
 
 
-@kernel
+@part
 def mark_fifo(base: Ints, first: Ints, marks: Ints, complete: bool) -> bool:
     """Returns whether an addressed process never delivered something."""
     omitted = False
@@ -81,27 +75,7 @@ def mark_fifo(base: Ints, first: Ints, marks: Ints, complete: bool) -> bool:
     return omitted
 
 
-@kernel
-def _carry(carried: Ints, state: Ints, first: Ints, marks: Ints, m: int, omissions: bool) -> None:
-    """What m will carry: its sender's state, and its own deliveries."""
-    for p in range(len(state)):
-        latest = state[p]
-        if marks[m, p] & ADDRESSED:
-            at = first[m, p]
-            if (at != NEVER or omissions) and at > latest:
-                latest = at
-        carried[m, p] = latest
-
-
-@kernel
-def _compare(state: Ints, first: Ints, marks: Ints, m: int, mark: int, unless: int) -> None:
-    for p in range(len(state)):
-        at = first[m, p]
-        if state[p] > at and marks[m, p] & ADDRESSED and not marks[m, p] & unless:
-            marks[m, p] |= mark
-
-
-@kernel
+@part
 def mark_causal(
     kind: Ints,
     message: Ints,
@@ -134,7 +108,7 @@ def mark_causal(
             if kind[row] == SEND:
                 _compare(mine, first, marks, m, mark, unless)
                 _carry(carried, mine, first, marks, m, omissions)
-                mine[:] = carried[m]
+                _copy(carried, m, mine)
                 done[m] = True
                 q = waiting[m]
                 while q >= 0:
@@ -157,7 +131,34 @@ def mark_causal(
             break
 
 
-@kernel
+@part
+def _compare(state: Ints, first: Ints, marks: Ints, m: int, mark: int, unless: int) -> None:
+    for p in range(len(state)):
+        at = first[m, p]
+        if state[p] > at and marks[m, p] & ADDRESSED and not marks[m, p] & unless:
+            marks[m, p] |= mark
+
+
+@part
+def _carry(carried: Ints, state: Ints, first: Ints, marks: Ints, m: int, omissions: bool) -> None:
+    """What m will carry: its sender's state, and its own deliveries."""
+    for p in range(len(state)):
+        latest = state[p]
+        if marks[m, p] & ADDRESSED:
+            at = first[m, p]
+            if (at != NEVER or omissions) and at > latest:
+                latest = at
+        carried[m, p] = latest
+
+
+@part
+def _copy(carried: Ints, m: int, state: Ints) -> None:
+    """In a loop: the compiler takes longer over what numpy says of arrays that do not match."""
+    for p in range(len(state)):
+        state[p] = carried[m, p]
+
+
+@part
 def _settle(
     kind: Ints,
     message: Ints,
@@ -181,10 +182,10 @@ def _settle(
             for row in range(starts[p], starts[p + 1]):
                 m = message[row]
                 if kind[row] == SEND:
-                    before[:] = carried[m]
+                    _copy(carried, m, before)
                     _compare(state, first, marks, m, mark, unless)
                     _carry(carried, state, first, marks, m, omissions)
-                    state[:] = carried[m]
+                    _copy(carried, m, state)
                     for q in range(members):
                         if carried[m, q] != before[q]:
                             changed = True
@@ -193,7 +194,7 @@ def _settle(
                         state[q] = max(state[q], carried[m, q])
 
 
-@kernel
+@part
 def tally(
     kind: Ints,
     message: Ints,
@@ -241,80 +242,3 @@ def tally(
                     counts[name, DOUBTS] += 1
     counts[CAUSAL, CHECKED] = counts[FIFO, CHECKED]
     return hits, many
-
-
-@kernel
-def lacks(at: int, row: int, grade: int, complete: bool) -> bool:
-    """Is a delivery `at` a reason to call one at `row` broken (grade 0) or doubtful (1)?"""
-    if at == NEVER:
-        return complete or grade == 1
-    return at > row and grade == 0
-
-
-@kernel
-def fifo_witness(
-    ids: Ints, origins: Ints, base: Ints, first: Ints, marks: Ints, complete: bool, seen: Ints
-) -> None:
-    """The earliest message of the same sender that was lacking."""
-    p, row, n, grade = seen[0], seen[1], seen[3], seen[8]
-    o = place(ids, origins[n])
-    for m in range(base[o], n):
-        if marks[m, p] & ADDRESSED and lacks(first[m, p], row, grade, complete):
-            missing = 1 if first[m, p] == NEVER else 0
-            note(seen, grade, p, row, m, n, o, SENT, missing, -1)
-            return
-
-
-@kernel
-def causal_witness(
-    kind: Ints,
-    message: Ints,
-    origins: Ints,
-    numbers: Ints,
-    ids: Ints,
-    starts: Ints,
-    sent: Ints,
-    first: Ints,
-    marks: Ints,
-    complete: bool,
-    seen: Ints,
-) -> None:
-    """Of what was lacking, the message that is easiest to follow: one that the sender itself sent
-    or delivered, or else any; the one with the smallest name."""
-    p, row, n, grade = seen[0], seen[1], seen[3], seen[8]
-    members, known = len(ids), len(sent)
-    sender = place(ids, origins[n])
-    upto = starts[:members].copy()  # how far each process's rows are in the past of n
-    walked = upto.copy()
-    upto[sender] = sent[n]
-    moved = True
-    while moved:
-        moved = False
-        for q in range(members):
-            while walked[q] < upto[q]:
-                at = walked[q]
-                walked[q] += 1
-                m = message[at]
-                if kind[at] == DELIVER and m < known and first[m, q] == at:
-                    o = place(ids, origins[m])
-                    if upto[o] <= sent[m]:
-                        upto[o] = sent[m] + 1
-                        moved = True
-    best, best_link = -1, INDIRECT + 1
-    for m in range(known):
-        o = place(ids, origins[m])
-        if m == n or sent[m] >= upto[o] or not marks[m, p] & ADDRESSED:
-            continue
-        if not lacks(first[m, p], row, grade, complete):
-            continue
-        link = INDIRECT
-        if o == sender and sent[m] < sent[n]:
-            link = SENT
-        elif first[m, sender] < sent[n]:
-            link = DELIVERED
-        nearer = (link == INDIRECT) < (best_link == INDIRECT)
-        as_near = (link == INDIRECT) == (best_link == INDIRECT)
-        if best < 0 or nearer or (as_near and smaller(origins, numbers, m, best)):
-            best, best_link = m, link
-    missing = 1 if first[best, p] == NEVER else 0
-    note(seen, grade, p, row, best, n, sender, best_link, missing, -1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.kernel import Ints, kernel
+from ordercast.pipeline.kernels.kernel import Ints, part
 
 __all__ = ["by_name", "smaller"]
 
 
-@kernel
+@part
 def smaller(origins: Ints, numbers: Ints, m: int, n: int) -> bool:
     """Is m's name before n's?"""
     if origins[m] != origins[n]:
@@ -17,7 +17,7 @@ def smaller(origins: Ints, numbers: Ints, m: int, n: int) -> bool:
     return bool(numbers[m] < numbers[n])
 
 
-@kernel
+@part
 def by_name(origins: Ints, numbers: Ints, chosen: Ints) -> Ints:
     """The chosen ones in the order of their names; those of one name stay as they are."""
     here, there = chosen, np.empty_like(chosen)

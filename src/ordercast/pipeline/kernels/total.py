@@ -10,14 +10,15 @@ import numpy as np
 
 from ordercast.pipeline.kernels.findings import FIRST, SECOND, TOTAL_PAIRWISE, note
 from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER
-from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel
-from ordercast.pipeline.kernels.order import GAP, GAP_DOUBT, lacks
+from ordercast.pipeline.kernels.kernel import Bools, Ints, part
+from ordercast.pipeline.kernels.lacking import lacks
+from ordercast.pipeline.kernels.order import GAP, GAP_DOUBT
 from ordercast.pipeline.kernels.sorting import smaller
 
 __all__ = ["crossings", "gap_witness", "mark_total", "pair_witness", "shared"]
 
 
-@kernel
+@part
 def mark_total(
     kind: Ints,
     message: Ints,
@@ -75,7 +76,7 @@ def mark_total(
     return many
 
 
-@kernel
+@part
 def shared(first: Ints) -> int:
     """How many neighbours there are in all processes' orders, of messages that others delivered
     as well."""
@@ -96,7 +97,7 @@ def shared(first: Ints) -> int:
     return total
 
 
-@kernel
+@part
 def _cross(first: Ints, m: int, n: int) -> bool:
     """Do two processes deliver these in opposite orders?"""
     earlier, later = False, False
@@ -111,7 +112,7 @@ def _cross(first: Ints, m: int, n: int) -> bool:
     return earlier and later
 
 
-@kernel
+@part
 def crossings(
     kind: Ints, message: Ints, starts: Ints, first: Ints, crossed: Bools, most: int
 ) -> tuple[int, bool]:
@@ -172,7 +173,7 @@ def crossings(
     return pairs, True
 
 
-@kernel
+@part
 def _counted_before(a: int, rows: Ints) -> bool:
     """Has one earlier process delivered all of these?"""
     for b in range(a):
@@ -186,7 +187,7 @@ def _counted_before(a: int, rows: Ints) -> bool:
     return False
 
 
-@kernel
+@part
 def pair_witness(origins: Ints, numbers: Ints, first: Ints, crossed: Bools, witness: Ints) -> None:
     """The crossed pair with the smallest names."""
     m = -1
@@ -214,7 +215,7 @@ def pair_witness(origins: Ints, numbers: Ints, first: Ints, crossed: Bools, witn
             return
 
 
-@kernel
+@part
 def gap_witness(
     origins: Ints,
     numbers: Ints,

@@ -103,7 +103,7 @@ def broadcast(
 def write(
     directory: Path, events: pa.Table, manifest: Manifest, rows: int, *, outlined: bool = False
 ) -> Path:
-    """One file per process, with row groups of a few rows; `outlined` as ordercast itself does it."""
+    """One file per process, with row groups of a few rows, as others write them or we do."""
     (directory / "events").mkdir(parents=True)
     (directory / "manifest.jsonl").write_bytes(manifest.to_json())
     for p in pc.unique(events.column("process")).to_pylist():

@@ -77,9 +77,7 @@ def outline(rows: pa.Table) -> list[Outlined] | None:
     words = rows["kind"].combine_chunks().dictionary_encode()
     named = {word: code for code, word in enumerate(words.dictionary.to_pylist())}
     codes = words.indices.to_numpy()
-    kinds = {
-        kind: codes == named.get(kind, -1) for kind in ("send", "deliver", "crash", "recover")
-    }
+    kinds = {kind: codes == named.get(kind, -1) for kind in ("send", "deliver", "crash", "recover")}
     edges = (columns["process"][1:] != columns["process"][:-1]).nonzero()[0] + 1
     found = []
     for begin, end in pairwise([0, *edges.tolist(), len(rows)]):

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 settings.register_profile("ordercast", deadline=None)
 settings.load_profile("ordercast")
 
-LONG = ("tests/cli/", "tests/pipeline/", "tests/conformance/", "tests/trace/importers/")
-"""Where Spark is started, or runs for seconds."""
-
 EXPLORED = pytest.StashKey[list[int]]()
 """How many states the model checker has seen, world by world."""
 
@@ -35,21 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests of a file share what it sets up, so one worker runs them all. Those of real processes
-    share nothing, wait a lot, and go to whoever is idle. What takes long comes first, so that no
-    worker is left with it in the end: by itself, xdist begins with files that have many tests."""
+    share nothing, wait a lot, and go to whoever is idle."""
     from xdist.scheduler import LoadScopeScheduling
-
-    config.option.loadscopereorder = False
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return nodeid if nodeid.startswith("tests/runtime/") else nodeid.partition("::")[0]
 
     return Scheduling(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.fixture(scope="session")

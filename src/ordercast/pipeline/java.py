@@ -47,7 +47,7 @@ def java_version() -> int | None:
 
 def class_archive() -> Path:
     """Where Spark's classes are kept as the JVM has them in memory, so that it need not load and
-    check ten thousand of them at every start, which is half of a small judgement. `classes` makes
+    check thousands of them at every start, which is a third of a small judgement. `classes` makes
     it. The JVM itself sees whether it is of another Java or another Spark, and then does without.
     """
     import pyspark

@@ -3,7 +3,8 @@
 Time goes in steps. In each step every process sends a few messages, and then delivers all that were
 sent some steps ago (its lag: 0, 1, 2, 0, …), those of each origin in their order, and the origins
 mixed as chance has it. So what a message depends on was sent in earlier steps, and everyone has
-delivered those steps: causal order holds. In a `total` trace everyone mixes alike.
+delivered those steps: causal order holds. In a `total` trace everyone mixes alike. In one of
+`subsets`, each message is for half of the processes, other ones each time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter, arrow_schema
@@ -32,26 +34,32 @@ class Shape:
     total: bool = False
     faults: bool = False
     """In the middle, four processes do one thing wrong each."""
+    subsets: bool = False
     seed: int = 7
 
     @property
     def steps(self) -> int:
-        return max(1, self.deliveries // (SENT_PER_STEP * self.processes**2))
+        return max(1, self.deliveries // (SENT_PER_STEP * self.processes * self.readers))
+
+    @property
+    def readers(self) -> int:
+        """Of each message."""
+        return self.processes // 2 if self.subsets else self.processes
 
     @property
     def name(self) -> str:
-        kind = "total" if self.total else "causal"
+        kind = "total" if self.total else "subsets" if self.subsets else "causal"
         return f"{kind}-n{self.processes}-{self.deliveries}{'-faults' * self.faults}"
 
     @property
     def events(self) -> int:
-        sound = self.steps * SENT_PER_STEP * self.processes * (1 + self.processes)
+        sound = self.steps * SENT_PER_STEP * self.processes * (1 + self.readers)
         return sound + self.faults  # one is left out, two are added
 
 
 @numba.njit
 def _log(
-    me: int, processes: int, low: int, high: int, steps: int, seed: int,
+    me: int, processes: int, readers: int, low: int, high: int, steps: int, seed: int,
     kind: Any, origin: Any, number: Any, step_of: Any,
 ) -> int:  # fmt: skip
     """Fills in this process's rows of the steps from low to high; returns how many."""
@@ -79,6 +87,8 @@ def _log(
         sent[:] = past * SENT_PER_STEP
         for i in range(len(labels)):
             sent[labels[i]] += 1
+            if (me - sent[labels[i]]) % processes >= readers:
+                continue
             kind[row] = 1
             origin[row] = labels[i]
             number[row] = sent[labels[i]]
@@ -115,7 +125,9 @@ def _rows(shape: Shape, run: str, p: int, low: int, high: int, position: int) ->
     kind, origin = np.empty(most, np.int8), np.empty(most, np.int32)
     number, step = np.empty(most, np.int64), np.empty(most, np.int64)
     seed = shape.seed if shape.total else shape.seed + 1000 * (p + 1)
-    rows = _log(p, shape.processes, low, high, shape.steps, seed, kind, origin, number, step)
+    rows = _log(
+        p, shape.processes, shape.readers, low, high, shape.steps, seed, kind, origin, number, step
+    )
     positions = np.arange(position, position + rows)
     sends, kinds = kind[:rows] == 0, pa.array(["send", "deliver"])
     columns = [
@@ -125,12 +137,24 @@ def _rows(shape: Shape, run: str, p: int, low: int, high: int, position: int) ->
         pa.DictionaryArray.from_arrays(kind[:rows], kinds).cast(pa.string()),
         pa.array(origin[:rows]),
         pa.array(number[:rows]),
-        pa.nulls(rows, pa.list_(pa.int32())),
+        _destinations(shape, number[:rows], sends),
         pa.array(step[:rows] * 1000 + positions % 997),
         pa.array(np.full(rows, 64, np.int32)),
         pa.array(np.where(sends, 0, 4 * shape.processes).astype(np.int32)),
     ]
     return pa.Table.from_arrays(columns, schema=arrow_schema())
+
+
+def _destinations(shape: Shape, number: Any, sends: Any) -> pa.Array:
+    """Those that `_log` gives a message to."""
+    if not shape.subsets:
+        return pa.nulls(len(number), pa.list_(pa.int32()))
+    readers = (number[sends][:, None] + np.arange(shape.readers)) % shape.processes
+    starts = np.concatenate(([0], np.cumsum(sends))) * shape.readers
+    lists = pa.ListArray.from_arrays(
+        pa.array(starts.astype(np.int32)), pa.array(readers.astype(np.int32).ravel())
+    )
+    return pc.if_else(pa.array(sends), lists, None)
 
 
 def _spoilt(table: pa.Table, p: int, position: int) -> pa.Table:

@@ -37,7 +37,7 @@ class Case:
         mixed = ", shuffled" if self.shuffled else ""
         if isinstance(self.shape, ManyRuns):
             return f"{self.shape.runs:,} runs{mixed}"
-        kind = "total" if self.shape.total else "causal"
+        kind = "total" if self.shape.total else "subsets" if self.shape.subsets else "causal"
         faults = ", four faults" if self.shape.faults else ""
         return f"{kind}, n={self.shape.processes}, {short(self.shape.deliveries)}{faults}{mixed}"
 
@@ -60,11 +60,15 @@ class Case:
     @property
     def plain(self) -> bool:
         """One causal run in ordercast's own layout, in which everything is right."""
-        return not (self.many or self.total or self.shuffled or self.faults)
+        return not (self.many or self.total or self.shuffled or self.faults or self.subsets)
 
     @property
     def faults(self) -> bool:
         return isinstance(self.shape, Shape) and self.shape.faults
+
+    @property
+    def subsets(self) -> bool:
+        return isinstance(self.shape, Shape) and self.shape.subsets
 
     @property
     def events(self) -> int:
@@ -87,6 +91,7 @@ def cases(
         yield from (Case(Shape(size, deliveries)) for size in processes)
     yield from (Case(Shape(n, deliveries, total=True)) for deliveries in rows)
     yield from (Case(Shape(n, deliveries, faults=True)) for deliveries in rows)
+    yield from (Case(Shape(n, deliveries, subsets=True)) for deliveries in rows)
     yield Case(ManyRuns(runs))
     small = [deliveries for deliveries in rows if deliveries <= shuffled_most]
     yield from (Case(Shape(n, deliveries), shuffled=True) for deliveries in small)

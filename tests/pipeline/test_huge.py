@@ -141,7 +141,8 @@ def test_what_cannot_be_split_is_gathered_if_there_is_room(
     request: pytest.FixtureRequest,
 ) -> None:
     events = swapped(long_run)
-    path = write(tmp_path / "trace", events, manifest_of(events, quiesced=True), 300)
+    manifest = manifest_of(events, quiesced=True, complete=False)
+    path = write(tmp_path / "trace", events, manifest, 300)
     expected = pipeline.judge(path, spark=spark)
     request.getfixturevalue("small")
     monkeypatch.setattr("ordercast.pipeline.huge.apart.APART_MOST", 0)
@@ -157,8 +158,9 @@ def test_what_cannot_be_split_is_gathered_if_there_is_room(
     finally:
         spark.conf.unset(GATHER)
     assert str(refused.value) == (
-        "run 'r' has too many messages out of order, missing, repeated or not for everyone, so it "
-        f"cannot be split; judging it whole takes about {len(events)}.0 GiB in one task, and "
-        "7.5 GiB are allowed: judge a part of it, or allow more with "
+        "run 'r' has too many messages out of order, missing, repeated or not for everyone, and "
+        "holes in its log, so it cannot be split; judging it whole takes about "
+        f"{len(events)}.0 GiB in one task, and 7.5 GiB are allowed: judge a part of it, or "
+        "allow more with "
         "--conf spark.ordercast.gather=GIB"
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.arrange import arrange
+from ordercast.pipeline.blocks import judge_blocks
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.described import with_bare
 from ordercast.pipeline.huge import Unhealthy, split
@@ -60,10 +61,18 @@ def _judge(
     members = 1 + source.greatest("process") if about["size"] is None else about["size"]
     complete = about["complete"] and not options.torn
     tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    found = split(pieces, members, options.properties, _Tasks(spark), tasks, complete=complete)
+    names = tuple(about["names"] or [f"p{p}" for p in range(members)])
+    manifest = Manifest(run, names, about["quiesced"], complete=complete)
+    try:
+        found = split(pieces, members, options.properties, _Tasks(spark), tasks, complete=complete)
+    except Unhealthy as reason:
+        if reason.unsorted or about["size"] is None:
+            raise
+        if not complete:
+            raise Unhealthy(f"{reason.why}, and holes in its log") from None
+        return judge_blocks(pieces, manifest, options.properties, _Tasks(spark), tasks)
     if about["size"] is None and not all(log.segments for log in found.tally.logs):
         raise Unhealthy("has no manifest, and not all processes have events")
-    manifest = Manifest(run, tuple(about["names"]), about["quiesced"], complete=complete)
     return conclude(manifest, found, options.properties, source.rows)
 
 

@@ -19,7 +19,7 @@ from ordercast.pipeline.kernels.index import (
 )
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 
-__all__ = ["Rows", "ints_of", "kinds_of", "rows_of"]
+__all__ = ["Rows", "destinations_of", "ints_of", "kinds_of", "rows_of"]
 
 _KINDS = {
     "send": SEND,
@@ -81,10 +81,7 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
     if not _sorted(run_rank, process, position):
         order = np.lexsort((position, process, run_rank))
         lists = lists.take(pa.array(order))
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
-    everyone = np.asarray(lists.is_null())
-    lengths = np.where(everyone, 0, pc.fill_null(lists.value_lengths(), 0).to_numpy())
+    everyone, dest_start, dest = destinations_of(lists)
     return _rows(
         run_start=np.searchsorted(run_rank[order], np.arange(len(runs) + 1)),
         process=process[order],
@@ -93,9 +90,19 @@ def rows_of(events: pa.Table, runs: list[str]) -> Rows:
         origin=ints_of(events.column("origin"), np.int32)[order],
         number=ints_of(events.column("number"), np.int64)[order],
         everyone=everyone,
-        dest_start=np.concatenate(([0], np.cumsum(lengths))),
-        dest=lists.flatten().to_numpy().astype(np.int32, copy=False),
+        dest_start=dest_start,
+        dest=dest,
     )
+
+
+def destinations_of(lists: pa.Array | pa.ChunkedArray) -> tuple[Bools, Ints, Ints]:
+    """Of each row, whether it is for everyone; where its list begins, and the end; all lists."""
+    if isinstance(lists, pa.ChunkedArray):
+        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
+    everyone = np.asarray(lists.is_null())
+    lengths = np.where(everyone, 0, pc.fill_null(lists.value_lengths(), 0).to_numpy())
+    dest = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    return everyone, np.concatenate(([0], np.cumsum(lengths))), dest
 
 
 def _rows(**columns: Any) -> Rows:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from ordercast.pipeline.concluding import Finding, Hit, Message, cycle_of, judged, witness_of
 from ordercast.pipeline.huge import Split
 from ordercast.pipeline.huge.aside import NOWHERE, Aside
 from ordercast.pipeline.huge.attempt import Knotted
@@ -22,77 +22,25 @@ from ordercast.pipeline.huge.totals import (
     pairs_in,
     shared,
 )
-from ordercast.pipeline.judged import SEEN, VERDICTS, VIOLATIONS, Judged
+from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.findings import LISTED
-from ordercast.pipeline.rows import FLAWS
-from ordercast.pipeline.sentences import Names, Seen, Steps, cycles, witnesses
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = ["conclude"]
 
-Hit = tuple[int, int | None, tuple[int, int]]
-"""A violation: process, position if there is one, message."""
-Message = tuple[int, int]
-
-
-class _Finding(NamedTuple):
-    """What there is to say on one property."""
-
-    checked: int
-    violations: int = 0
-    witness: dict[str, Any] | None = None
-    doubts: int = 0
-    listed: Sequence[Hit] = ()
-
-    @property
-    def verdict(self) -> str:
-        return "violated" if self.violations else "unknown" if self.doubts else "holds"
-
 
 def conclude(manifest: Manifest, split: Split, properties: Collection[str], events: int) -> Judged:
     judge = _Judge(manifest, split)
-    found = {name: judge.finding(name) for name in PROPERTIES if name in properties}
-    verdicts = [
-        {
-            "run": manifest.run,
-            "property": name,
-            "verdict": one.verdict,
-            "checked": one.checked,
-            "violations": one.violations,
-            "witness": one.witness,
-        }
-        for name, one in found.items()
-    ]
-    violations = [
-        {
-            "run": manifest.run,
-            "property": name,
-            "process": process,
-            "position": position,
-            "origin": origin,
-            "number": number,
-        }
-        for name, one in found.items()
-        for process, position, (origin, number) in one.listed
-    ]
     known = [one.known for log in split.tally.logs for one in log.segments]
-    seen = {
-        "run": manifest.run,
-        "names": manifest.processes,
-        "quiesced": manifest.quiesced,
-        "complete": manifest.complete,
-        "events": events,
-        "messages": sum(one[s.SENT] for one in known),
-        "deliveries": sum(one[s.DELIVERED] for one in known),
-    }
-    return Judged(
-        verdicts=pa.Table.from_pylist(verdicts, VERDICTS),
-        violations=pa.Table.from_pylist(violations, VIOLATIONS),
-        flaws=FLAWS.empty_table(),
-        seen=pa.Table.from_pylist([seen], SEEN),
+    return judged(
+        manifest,
+        {name: judge.finding(name) for name in PROPERTIES if name in properties},
+        events=events,
+        messages=sum(one[s.SENT] for one in known),
+        deliveries=sum(one[s.DELIVERED] for one in known),
     )
 
 
@@ -101,7 +49,7 @@ class _Judge:
         self.manifest, self.split = manifest, split
         self.tally, self.aside = split.tally, split.aside
 
-    def finding(self, name: str) -> _Finding:
+    def finding(self, name: str) -> Finding:
         match name:
             case "no_duplication":
                 return self._no_duplication()
@@ -122,42 +70,42 @@ class _Judge:
                 return self._acyclic(name, self.split.synchronous, checked)
         return self._obligations(name)
 
-    def _no_duplication(self) -> _Finding:
+    def _no_duplication(self) -> Finding:
         checked, aside = deliveries(self.tally, self.aside), self.aside
         hits = [] if aside is None else list(_hits(aside, aside.again, aside.again != NOWHERE))
         if aside is None or not hits:
-            return _Finding(checked)
+            return Finding(checked)
         process, position, name = hits[0]
         witness = self._witness(
             "no_duplication", process, name,
             earlier=int(aside.at[aside.names.index(name), process]), position=position,
         )  # fmt: skip
-        return _Finding(checked, len(hits), witness, listed=hits[:LISTED])
+        return Finding(checked, len(hits), witness, listed=hits[:LISTED])
 
-    def _no_creation(self) -> _Finding:
+    def _no_creation(self) -> Finding:
         """What nobody sent is an orphan, not a forgery, if the log that would show its send has
         holes, or is not there."""
         checked, aside = deliveries(self.tally, self.aside), self.aside
         if aside is None:
-            return _Finding(checked)
+            return Finding(checked)
         logged = np.array([bool(log.segments) for log in self.tally.logs])
         orphan = ~aside.sent & ~(logged[aside.origin] & self.split.complete)
         bad = aside.delivered & ~aside.to
         forged = list(_hits(aside, aside.at, bad & ~orphan[:, None]))
         orphans = list(_hits(aside, aside.at, bad & orphan[:, None]))
         if not forged and not orphans:
-            return _Finding(checked)
+            return Finding(checked)
         process, _, name = (forged or orphans)[0]
         witness = self._witness(
             "no_creation", process, name,
             missing=not aside.sent[aside.names.index(name)], unknown=not forged,
         )  # fmt: skip
-        return _Finding(checked, len(forged), witness, len(orphans), forged[:LISTED])
+        return Finding(checked, len(forged), witness, len(orphans), forged[:LISTED])
 
-    def _obligations(self, name: str) -> _Finding:
+    def _obligations(self, name: str) -> Finding:
         owed, unmet, those = debts(name, self.tally, self.aside)
         if not unmet:
-            return _Finding(owed)
+            return Finding(owed)
         complete = self.split.complete
         settled = self.manifest.quiesced and complete
         first = list(islice(those, LISTED))
@@ -166,79 +114,57 @@ class _Judge:
             name, process, message, by=by, unknown=not settled, complete=complete
         )
         if not settled:
-            return _Finding(owed, 0, witness, unmet)
-        return _Finding(owed, unmet, witness, listed=[(d.process, None, d.message) for d in first])
+            return Finding(owed, 0, witness, unmet)
+        return Finding(owed, unmet, witness, listed=[(d.process, None, d.message) for d in first])
 
-    def _order(self, name: str, broken: Broken) -> _Finding:
+    def _order(self, name: str, broken: Broken) -> Finding:
         checked, aside, first = int(self.tally.delivered.sum()), self.aside, broken.first
         if aside is not None:
             checked += int(np.count_nonzero(aside.delivered & aside.to))
         if aside is None or first is None:
-            return _Finding(checked)
+            return Finding(checked)
         witness = self._witness(
             name, first.process, aside.names[first.m], first.n, link=first.link,
             missing=not aside.delivered[first.m, first.process],
             unknown=not broken.violations, complete=self.split.complete,
         )  # fmt: skip
-        return _Finding(checked, broken.violations, witness, broken.doubts, broken.listed)
+        return Finding(checked, broken.violations, witness, broken.doubts, broken.listed)
 
-    def _pairwise(self) -> _Finding:
+    def _pairwise(self) -> Finding:
         checked = shared(self.tally, self.aside)
         pairs = pairs_in(self.tally, self.aside, self.split.windows)
         if not pairs:
-            return _Finding(checked)
+            return Finding(checked)
         (m, forth), (n, back) = self.split.total.cycle
         one, other = sorted((forth, back))
         witness = self._witness(
             "total_pairwise", other, m, n, link=f.FIRST if one == forth else f.SECOND, by=one,
             exact=all(window.exact for window in self.split.windows),
         )  # fmt: skip
-        return _Finding(checked, pairs, witness)
+        return Finding(checked, pairs, witness)
 
-    def _gap_free(self) -> _Finding:
+    def _gap_free(self) -> Finding:
         checked = deliveries(self.tally, self.aside)
         gaps = gaps_in(self.split)
         if gaps.first is None or gaps.reason is None:
-            return _Finding(checked)
+            return Finding(checked)
         process, n = gaps.first
         m, ahead, missing = gaps.reason
         witness = self._witness(
             "total_gap_free", process, m, n, missing=missing, by=ahead,
             unknown=not gaps.many, complete=self.split.complete,
         )  # fmt: skip
-        return _Finding(checked, gaps.many, witness, gaps.doubts, gaps.listed)
+        return Finding(checked, gaps.many, witness, gaps.doubts, gaps.listed)
 
-    def _acyclic(self, name: str, knotted: Knotted, checked: int) -> _Finding:
+    def _acyclic(self, name: str, knotted: Knotted, checked: int) -> Finding:
         if not knotted.many:
-            return _Finding(checked)
-        messages, members = zip(*knotted.cycle, strict=True)
-        origins, numbers = np.array(messages).T
-        size = len(messages)
-        steps = Steps(
-            start=np.zeros(1, np.int64), run=np.zeros(size, np.int64),
-            origin=origins, number=numbers, member=np.array(members),
-            sent_too=np.full(size, name == "synchronous"),
-        )  # fmt: skip
-        [told] = cycles(steps, self._names).to_pylist()
-        return _Finding(checked, knotted.many, dict(told))
-
-    @property
-    def _names(self) -> Names:
-        names = pa.array([self.manifest.processes], pa.list_(pa.string()))
-        return Names(pa.chunked_array([names]))
+            return Finding(checked)
+        return Finding(checked, knotted.many, cycle_of(self.manifest, name, knotted.cycle))
 
     def _witness(
         self, name: str, process: int, m: Message, n: Message | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """in: the other fields of `Seen`"""
-        told = {"process": process, "origin": m[0], "number": m[1], **fields}
-        if n is not None:
-            told |= {"after": n[0], "later": n[1]}
-        columns = {key: np.array([value]) for key, value in told.items()}
-        [witness] = witnesses(
-            name, Seen(run=np.zeros(1, np.int64), **columns), self._names
-        ).to_pylist()
-        return dict(witness)
+        return witness_of(self.manifest, name, process, m, n, **fields)
 
 
 def _hits(aside: Aside, at: Any, those: Any) -> Iterator[Hit]:

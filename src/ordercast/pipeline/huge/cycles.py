@@ -80,7 +80,7 @@ def cycle_of(compared: Compared, tied: Tied, apart: Apart, regular: Sequence[Nam
             first[m, p] = min(first[m, p], rank)
             last[m, p] = rank
     knot = np.zeros(len(names), np.int32)
-    components(entries, begin, len(names), knot)
+    components(entries, begin, knot, np.empty_like(knot))
     origins, counted = (np.array(column) for column in zip(*names, strict=True))
     untangled = np.zeros(len(names), np.bool_)
     way = shortest_cycle(

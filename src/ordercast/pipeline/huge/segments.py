@@ -16,7 +16,7 @@ from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.rows import Piece
 from ordercast.trace.outline import Outlined
 
-__all__ = ["Part", "Segment", "scan_pieces"]
+__all__ = ["WRONG", "Part", "Segment", "log_rows", "scan_pieces"]
 
 ROUGH = 4096
 """How many runs of numbers a segment may have beyond one for each origin: a message that is missing
@@ -55,7 +55,7 @@ class Segment(msgspec.Struct, frozen=True):
 def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
     """Raises `Unhealthy` at the first row that does not fit."""
     for piece in pieces:
-        owners, columns = _log_rows(piece)
+        owners, columns = log_rows(piece)
         position = ints_of(columns["position"], np.int64)
         kind = kinds_of(columns["kind"])
         origin = ints_of(columns["origin"], np.int32)
@@ -70,7 +70,7 @@ def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
             )
             if known[s.HEALTHY] != s.FINE or position[begin] < 0:
                 wrong = int(known[s.HEALTHY]) or s.BROKEN
-                raise Unhealthy(_WRONG[wrong], unsorted=wrong == s.UNSORTED)
+                raise Unhealthy(WRONG[wrong], unsorted=wrong == s.UNSORTED)
             yield Segment(
                 me, Part(piece, begin, end), int(position[begin]), known.tolist(),
                 [(o, first, last) for o, first, last in runs[:many].tolist()],
@@ -78,7 +78,7 @@ def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
             )  # fmt: skip
 
 
-_WRONG = {
+WRONG = {
     s.UNSORTED: "has rows that are out of order",
     s.BROKEN: "has rows that cannot be used",
     s.RAGGED: "has too many messages out of order, missing, repeated or not for everyone",
@@ -96,7 +96,7 @@ def _addressed(
         return []
     least = pc.min_max(pa.chunked_array([chunk.flatten() for chunk in lists.chunks]))["min"].as_py()
     if least is not None and least < 0:
-        raise Unhealthy(_WRONG[s.BROKEN])
+        raise Unhealthy(WRONG[s.BROKEN])
     mine = columns.slice(begin, end - begin)
     chosen = mine.filter(pc.and_(pc.is_valid(lists), pc.equal(mine["kind"].cast("string"), "send")))
     if len(chosen) > ROUGH:
@@ -113,7 +113,7 @@ def _addressed(
     return found
 
 
-def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
+def log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
     """Which rows are whose (from, to, process), and the columns that must be looked at: what the
     footer tells need not be read."""
     names = ["position", "kind", "origin", "number"]

@@ -65,7 +65,7 @@ def tie(compared: Compared, windows: Sequence[Knots]) -> Tied:
     begin = np.cumsum([0, *map(len, chains)])
     size = len(nodes) + len(compared.first)
     group = np.zeros(size, np.int32)
-    many = components(entries, begin, size, group)
+    many = components(entries, begin, group, np.empty_like(group))
     total, groups = knots[-1], []
     for number in range(1, many + 1):
         mine = np.flatnonzero(group == number)

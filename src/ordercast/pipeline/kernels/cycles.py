@@ -30,9 +30,11 @@ def _successors(entries: Ints, begin: Ints, messages: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
+def components(entries: Ints, begin: Ints, knot: Ints, order: Ints) -> int:
     """Strongly connected components, by Tarjan, without recursion. Fills in for each message the
-    number of its component (0: it is alone), and returns how many there are."""
+    number of its component (0: it is alone), and returns how many there are; and the order in
+    which they were found: each component after all that come after it."""
+    messages = len(knot)
     start, after = _successors(entries, begin, messages)
     step = start[:messages].copy()
     path = np.empty(messages, np.int32)
@@ -40,7 +42,7 @@ def components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
     inside = np.zeros(messages, np.bool_)
     index = np.zeros(messages, np.int32)  # 0: not visited yet
     low = np.zeros(messages, np.int32)
-    clock, found, depth, height = 0, 0, 0, 0
+    clock, found, depth, height, done = 0, 0, 0, 0, 0
     for root in range(messages):
         fresh = root if index[root] == 0 else -1
         while fresh >= 0 or depth > 0:
@@ -65,17 +67,23 @@ def components(entries: Ints, begin: Ints, messages: int, knot: Ints) -> int:
                 low[path[depth - 1]] = min(low[path[depth - 1]], low[m])
             if low[m] == index[m]:
                 found += open_[height - 1] != m
-                height = _closed(open_, height, m, inside, knot, found)
+                left = _closed(open_, height, m, inside, knot, found, order[done:])
+                done += height - left
+                height = left
     return found
 
 
 @part
-def _closed(open_: Ints, height: int, m: int, inside: Bools, knot: Ints, number: int) -> int:
+def _closed(
+    open_: Ints, height: int, m: int, inside: Bools, knot: Ints, number: int, order: Ints
+) -> int:
     """Takes the component of m off the stack of what is open; returns how high that is then."""
     alone = open_[height - 1] == m
+    top = height
     while True:
         height -= 1
         n = open_[height]
+        order[top - 1 - height] = n
         inside[n] = False
         knot[n] = 0 if alone else number
         if n == m:

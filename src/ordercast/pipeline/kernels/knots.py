@@ -23,7 +23,7 @@ def knots(entries: Ints, begin: Ints, first: Ints, last: Ints, tangled: int) -> 
         if tangled == 0:
             return 0, knot
         return _knots_along(entries, begin, first, last, reference, knot), knot
-    return components(entries, begin, first.shape[0], knot), knot
+    return components(entries, begin, knot, np.empty_like(knot)), knot
 
 
 @part

@@ -11,6 +11,7 @@ from ordercast.pipeline.kernels.index import (
     addresses,
     bounds,
     chains,
+    correct,
     first_deliveries,
     members,
 )
@@ -112,8 +113,8 @@ def _judge_run(
     addresses(ids, sent, everyone, dest_start, dest, marks)
     delivered, repeated = first_deliveries(kind, message, starts, first, marks)
     hits, many = judge_deliveries(
-        kind, message, origins, numbers, ids, starts, base, first, marks, delivered, repeated,
-        known, size, quiesced, complete, wanted, counts, witness,
+        kind, message, origins, numbers, ids, starts, base, first, marks, correct(kind, starts),
+        delivered, repeated, known, size, quiesced, complete, wanted, counts, witness,
     )  # fmt: skip
     hits, many = judge_orders(
         kind, message, origins, numbers, ids, starts, sent, base, first, marks,

@@ -30,6 +30,7 @@ __all__ = [
     "UNSORTED",
     "WIDTH",
     "scan",
+    "without_message",
 ]
 
 # What is known of a piece, beside the runs.
@@ -102,7 +103,7 @@ def scan(
             tail = n
             sent += 1
             o = members
-        elif _without_message(kind[row], o, n, known):
+        elif without_message(kind[row], o, n, known):
             continue
         else:
             return 0
@@ -123,7 +124,7 @@ def scan(
 
 
 @kernel
-def _without_message(kind: int, origin: int, number: int, known: Ints) -> bool:
+def without_message(kind: int, origin: int, number: int, known: Ints) -> bool:
     """Notes a row that is neither a send nor a delivery; returns whether it is sound."""
     if kind == RECEIVE:
         sound = origin >= 0 and number >= 1

@@ -23,7 +23,6 @@ from ordercast.pipeline.kernels.findings import (
     VALIDITY,
     VIOLATIONS,
 )
-from ordercast.pipeline.kernels.index import correct
 from ordercast.pipeline.kernels.kernel import Bools, Ints, spliced
 from ordercast.pipeline.kernels.knots import knots
 from ordercast.pipeline.kernels.lacking import causal_witness, fifo_witness
@@ -56,6 +55,7 @@ def judge_deliveries(
     base: Ints,
     first: Ints,
     marks: Ints,
+    up: Bools,
     delivered: int,
     repeated: int,
     known: int,
@@ -80,7 +80,7 @@ def judge_deliveries(
         )  # fmt: skip
     if wanted[VALIDITY] or wanted[AGREEMENT] or wanted[UNIFORM_AGREEMENT]:
         hits, many = obligations(
-            origins, numbers, ids, base, first, marks, correct(kind, starts),
+            origins, numbers, ids, base, first, marks, up,
             quiesced and complete, counts, witness, hits, many,
         )  # fmt: skip
     return hits, many
@@ -136,7 +136,7 @@ def judge_orders(
     if witness[TOTAL_GAP_FREE, PROCESS] >= 0:
         gap_witness(origins, numbers, first, marks, known, complete, witness[TOTAL_GAP_FREE])
     if wanted[TOTAL_PAIRWISE]:
-        counts[TOTAL_PAIRWISE, CHECKED] = shared(first)
+        counts[TOTAL_PAIRWISE, CHECKED] = shared(first, np.zeros(len(ids), np.int64))
         if many_crossed > 0:
             pairs, exact[0] = crossings(kind, message, starts, first, crossed, patience)
             counts[TOTAL_PAIRWISE, VIOLATIONS] = pairs

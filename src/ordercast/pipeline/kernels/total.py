@@ -77,11 +77,10 @@ def mark_total(
 
 
 @part
-def shared(first: Ints) -> int:
+def shared(first: Ints, mine: Ints) -> int:
     """How many neighbours there are in all processes' orders, of messages that others delivered
-    as well."""
+    as well. Adds to `mine` how many such messages each process delivered."""
     members = first.shape[1]
-    mine = np.zeros(members, np.int64)
     for m in range(first.shape[0]):
         count = 0
         for p in range(members):

@@ -1,0 +1,145 @@
+"""The first look at a huge run of any kind: how far each process has come, every so many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from ordercast.pipeline.arrays import ints_of, kinds_of
+from ordercast.pipeline.huge.groups import Unhealthy
+from ordercast.pipeline.huge.segments import WRONG, Part, log_rows
+from ordercast.pipeline.kernels import scan as s
+from ordercast.pipeline.kernels import sketch as k
+from ordercast.pipeline.kernels.kernel import Ints
+from ordercast.pipeline.rows import Piece
+
+__all__ = ["FAR", "Log", "Sketch", "logs_of", "sketch_pieces"]
+
+FAR = 1 << 62
+"""Instead of a number: there is no limit."""
+
+
+class Sketch(msgspec.Struct, frozen=True):
+    """One process's rows in one row group."""
+
+    process: int
+    part: Part
+    first_position: int
+    known: list[int]
+    most: list[list[int]]
+    """`kernels.sketch`, as is the next."""
+    least: list[list[int]]
+
+    @property
+    def rows(self) -> int:
+        return self.part.end - self.part.begin
+
+
+def sketch_pieces(
+    pieces: Sequence[Piece], members: int, every: int, total: int
+) -> Iterator[Sketch]:
+    """`every`: so many rows there is a look; `total`: how many rows the run has.
+
+    Raises `Unhealthy` at the first row that does not fit.
+    """
+    for piece in pieces:
+        owners, columns = log_rows(piece)
+        position = ints_of(columns["position"], np.int64)
+        kind = kinds_of(columns["kind"])
+        origin = ints_of(columns["origin"], np.int32)
+        number = ints_of(columns["number"], np.int64)
+        for begin, end, me in owners:
+            if not 0 <= me < members:
+                raise Unhealthy("has events of a process that its manifest does not name")
+            rows, looks = slice(begin, end), -(-(end - begin) // every)
+            known = np.empty(k.WIDTH, np.int64)
+            most = np.zeros((looks, members), np.int64)
+            least = np.full((looks, members), FAR)
+            k.sketch.for_rows(total)(
+                me, position[rows], kind[rows], origin[rows], number[rows], every,
+                known, most, least,
+            )  # fmt: skip
+            if known[s.HEALTHY] != s.FINE or position[begin] < 0:
+                wrong = int(known[s.HEALTHY]) or s.BROKEN
+                raise Unhealthy(WRONG[wrong], unsorted=wrong == s.UNSORTED)
+            yield Sketch(
+                me, Part(piece, begin, end), int(position[begin]), known.tolist(),
+                most.tolist(), least.tolist(),
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Log:
+    """One process's sketches together."""
+
+    sketches: list[Sketch]
+    first_row: Ints
+    """Of each sketch, and at last how many rows there are."""
+    ends: Ints
+    """The row at which each look was taken …"""
+    most: Ints
+    """… (look × member) the greatest number that was sent or delivered by then …"""
+    least: Ints
+    """… and the smallest that is delivered after the look before."""
+
+    @classmethod
+    def of(cls, sketches: list[Sketch], members: int, every: int) -> Log:
+        first_row = np.cumsum([0, *(one.rows for one in sketches)])
+        ends = [
+            np.minimum(np.arange(1, len(one.most) + 1) * every, one.rows) + begin
+            for one, begin in zip(sketches, first_row, strict=False)
+        ]
+        nothing = np.empty((0, members), np.int64)
+        most = np.concatenate([nothing, *(np.array(one.most) for one in sketches)])
+        least = np.concatenate([nothing, *(np.array(one.least) for one in sketches)])
+        return cls(
+            sketches, first_row, np.concatenate([np.empty(0, np.int64), *ends]),
+            np.maximum.accumulate(most), np.minimum.accumulate(least[::-1])[::-1],
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> int:
+        return int(self.first_row[-1])
+
+    @property
+    def up(self) -> bool:
+        """Not crashed in the end."""
+        said = [one.known[s.DOWN] for one in self.sketches if one.known[s.DOWN] >= 0]
+        return not said or said[-1] == 0
+
+    def looks_within(self, upto: Ints) -> Ints:
+        """How many looks see nothing beyond these numbers. in: … × member"""
+        found = [
+            np.searchsorted(self.most[:, o], upto[..., o], side="right")
+            for o in range(upto.shape[-1])
+        ]
+        within: Ints = np.minimum.reduce(found)
+        return within
+
+
+def logs_of(sketches: Iterable[Sketch], members: int, every: int) -> list[Log]:
+    """Raises `Unhealthy` if a process's sketches do not follow one upon the other."""
+    logs: list[list[Sketch]] = [[] for _ in range(members)]
+    for one in sorted(sketches, key=lambda one: (one.process, one.first_position)):
+        logs[one.process].append(one)
+    last = []
+    for log in logs:
+        position, sent = -1, 0
+        for one in log:
+            if one.first_position <= position:
+                raise Unhealthy(WRONG[s.UNSORTED], unsorted=True)
+            position = one.known[s.LAST_POSITION]
+            if one.known[s.SENT]:
+                if one.known[k.FIRST_SENT] <= sent:
+                    raise Unhealthy(_NOT_RISING)
+                sent = one.known[k.LAST_SENT]
+        last.append(sent)
+    if any((np.array(one.most[-1]) > last).any() for log in logs for one in log):
+        raise Unhealthy("has deliveries of messages that were never sent")
+    return [Log.of(log, members, every) for log in logs]
+
+
+_NOT_RISING = "has messages that are not numbered in the order in which they were sent"

@@ -1,0 +1,291 @@
+"""One block of a huge run: the rows between two cuts through all logs, and some on either side.
+
+A message is EARLY if it was sent before the first cut, LATE if after the second one, and else the
+block's OWN. Of early ones and its own, all rows are there; of late ones perhaps not. What is
+counted is what became of its own; of pairs, those that have one of its own and none that is late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.pipeline.kernels.chain import chain_of, entangled
+from ordercast.pipeline.kernels.cycles import components, is_before, shortest_cycle
+from ordercast.pipeline.kernels.doors import AFTER, BEFORE, doors_of, open_between
+from ordercast.pipeline.kernels.findings import (
+    AT,
+    CAUSAL,
+    FIFO,
+    PROCESS,
+    SYNCHRONOUS,
+    TOTAL_ACYCLIC,
+    TOTAL_GAP_FREE,
+    TOTAL_PAIRWISE,
+    VIOLATIONS,
+)
+from ordercast.pipeline.kernels.index import (
+    DELIVER,
+    NEVER,
+    OTHER,
+    SEND,
+    addresses,
+    bounds,
+    chains,
+    first_deliveries,
+    members,
+)
+from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part, spliced
+from ordercast.pipeline.kernels.lacking import causal_witness, fifo_witness
+from ordercast.pipeline.kernels.messages import messages
+from ordercast.pipeline.kernels.order import CAUSAL_BROKEN, mark_causal, mark_fifo, tally
+from ordercast.pipeline.kernels.steps import judge_deliveries
+from ordercast.pipeline.kernels.total import (
+    crossings,
+    gap_witness,
+    mark_total,
+    pair_witness,
+    shared,
+)
+
+__all__ = ["EARLY", "LATE", "OWN", "judge_block", "read_block", "tie_block"]
+
+EARLY, OWN, LATE = 0, 1, 2
+
+
+@kernel
+def read_block(
+    size: int,
+    process: Ints,
+    kind: Ints,
+    origin: Ints,
+    number: Ints,
+    everyone: Bools,
+    dest_start: Ints,
+    dest: Ints,
+    low: Ints,
+    high: Ints,
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
+    """What the rows say. `low` and `high`: where, among each member's rows, the cuts are.
+
+    Returns: where each member's rows begin; the rows of all sends, and where each member's begin;
+    each row's message; the messages' origins, numbers and turns; first deliveries and marks
+    (`index`); and how many deliveries the own messages have, and the first row that repeats one.
+    """
+    ids = members(process, size)
+    starts = bounds(process, ids)
+    sent, base = chains(kind, starts)
+    message, origins, numbers = messages(kind, origin, number, ids, sent, base)
+    turn = np.full(len(origins), LATE, np.int8)
+    for p in range(size):
+        for m in range(base[p], base[p + 1]):
+            if sent[m] < low[p]:
+                turn[m] = EARLY
+            elif sent[m] < high[p]:
+                turn[m] = OWN
+    marks = np.zeros((len(origins), size), np.uint8)
+    first = np.full((len(origins), size), NEVER, np.int32)
+    addresses(ids, sent, everyone, dest_start, dest, marks)
+    _, repeated = first_deliveries(kind, message, starts, first, marks)
+    delivered = 0
+    for m in range(len(origins)):
+        if turn[m] == OWN:
+            for p in range(size):
+                delivered += first[m, p] != NEVER
+    counts = np.array([delivered, repeated])
+    return starts, sent, base, message, origins, numbers, turn, first, marks, counts
+
+
+@part
+def _only(first: Ints, turn: Ints, least: int, most: int) -> Ints:
+    """The deliveries of messages of these turns, as if the others had never been delivered."""
+    chosen = np.full(first.shape, NEVER, np.int32)
+    for m in range(len(turn)):
+        if least <= turn[m] <= most:
+            for p in range(first.shape[1]):
+                chosen[m, p] = first[m, p]
+    return chosen
+
+
+@kernel
+def judge_block(
+    kind: Ints,
+    starts: Ints,
+    sent: Ints,
+    base: Ints,
+    message: Ints,
+    origins: Ints,
+    numbers: Ints,
+    turn: Ints,
+    first: Ints,
+    marks: Ints,
+    up: Bools,
+    delivered: int,
+    repeated: int,
+    settled: bool,
+    wanted: Bools,
+    patience: int,
+    counts: Ints,
+    witness: Ints,
+    both: Ints,
+) -> tuple[Ints, bool, Ints]:
+    """All properties but for knots. Fills in counts and witnesses (`findings`), and `both`: how
+    many of its own messages that others delivered as well each member did. Returns the hits,
+    whether crossed pairs were counted to the end, and of each kind of chain two messages that come
+    before each other, if there are any: (property, message, the member that has it first)."""
+    size = len(starts) - 1
+    ids = np.arange(size).astype(np.int32)
+    witness[:, AT] = 2
+    own = _only(first, turn, OWN, OWN)
+    mine = np.zeros(marks.shape, np.uint8)
+    for m in range(len(turn)):
+        if turn[m] == OWN:
+            for p in range(size):
+                mine[m, p] = marks[m, p]
+    hits, many = judge_deliveries(
+        kind, message, origins, numbers, ids, starts, base, own, mine, up, delivered, repeated,
+        len(sent), size, settled, True, wanted, counts, witness,
+    )  # fmt: skip
+    mark_fifo(base, first, marks, True)
+    if wanted[CAUSAL]:
+        mark_causal(kind, message, starts, sent, first, marks, True, CAUSAL_BROKEN, CAUSAL_BROKEN)
+    crossed = np.zeros(len(turn), np.bool_)
+    if wanted[TOTAL_GAP_FREE]:
+        mark_total(kind, message, starts, first, marks, len(sent), True, crossed)
+    hits, many = tally(
+        kind, message, starts, own, marks, len(sent), wanted, counts, witness, hits, many
+    )
+    if witness[FIFO, PROCESS] >= 0:
+        fifo_witness(ids, origins, base, first, marks, True, witness[FIFO])
+    if witness[CAUSAL, PROCESS] >= 0:
+        causal_witness(
+            kind, message, origins, numbers, ids, starts, sent, first, marks, True, witness[CAUSAL]
+        )
+    if witness[TOTAL_GAP_FREE, PROCESS] >= 0:
+        gap_witness(origins, numbers, first, marks, len(sent), True, witness[TOTAL_GAP_FREE])
+    shared(own, both)
+    settled_ones = _only(first, turn, EARLY, OWN)
+    exact = True
+    if wanted[TOTAL_PAIRWISE]:
+        exact = _pairs(
+            kind, message, starts, sent, origins, numbers, turn, settled_ones, first, marks,
+            patience, counts, witness,
+        )  # fmt: skip
+    two = _entangled(kind, message, starts, origins, numbers, settled_ones, wanted, patience)
+    return hits[:many], exact, two
+
+
+@spliced
+def _pairs(
+    kind: Ints,
+    message: Ints,
+    starts: Ints,
+    sent: Ints,
+    origins: Ints,
+    numbers: Ints,
+    turn: Ints,
+    settled: Ints,
+    first: Ints,
+    marks: Ints,
+    patience: int,
+    counts: Ints,
+    witness: Ints,
+) -> bool:
+    """Crossed pairs: all without late ones, but for those of two early ones, which an earlier block
+    counts."""
+    crossed = np.zeros(len(turn), np.bool_)
+    if mark_total(kind, message, starts, settled, marks, len(sent), True, crossed) == 0:
+        return True
+    pairs, exact = crossings(kind, message, starts, settled, crossed, patience)
+    early = _only(first, turn, EARLY, EARLY)
+    before, _ = crossings(kind, message, starts, early, crossed, patience)
+    counts[TOTAL_PAIRWISE, VIOLATIONS] = pairs - before
+    pair_witness(origins, numbers, settled, crossed, witness)
+    return bool(exact)
+
+
+@spliced
+def _entangled(
+    kind: Ints,
+    message: Ints,
+    starts: Ints,
+    origins: Ints,
+    numbers: Ints,
+    settled: Ints,
+    wanted: Bools,
+    patience: int,
+) -> Ints:
+    two = np.empty((4, 3), np.int64)
+    steps = 0
+    knot = np.zeros(len(origins), np.int32)
+    for name in (TOTAL_ACYCLIC, SYNCHRONOUS):
+        if not wanted[name]:
+            continue
+        entries, begin, earliest, latest = chain_of(
+            kind, message, starts, settled, name == SYNCHRONOUS
+        )
+        tangled = np.zeros(len(origins), np.bool_)
+        if entangled(entries, begin, earliest, latest, tangled) == 0:
+            continue
+        cycle = shortest_cycle(
+            entries, begin, earliest, latest, origins, numbers, tangled, knot, patience
+        )
+        for k in range(2):
+            two[steps, 0] = name
+            two[steps, 1] = cycle[k]
+            two[steps, 2] = is_before(earliest, latest, cycle[k], cycle[1 - k])
+            steps += 1
+    return two[:steps]
+
+
+@kernel
+def tie_block(
+    kind: Ints,
+    message: Ints,
+    starts: Ints,
+    first: Ints,
+    low: Ints,
+    high: Ints,
+    with_sends: bool,
+    more: Ints,
+    more_begin: Ints,
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, int]:
+    """Knots among the rows between the cuts. `more`: further chains of messages, which lie in one
+    knot for reasons beyond this block.
+
+    A message that has rows elsewhere, or is at an end of a chain, is a door: what leads out of the
+    block and in again leads through one. So is one message of each knot between doors of one side,
+    as another way between those doors would make it a part of another knot.
+
+    Returns the chains, where each begins, and the messages' first and last ranks there; each
+    message's knot (0: none); the doors, and on which sides they are (BEFORE, AFTER); which door
+    leads to which, as pairs of places among the doors; and how many knots are without a door.
+    """
+    size = len(starts) - 1
+    inside = np.full(len(kind), OTHER, np.int8)
+    door = np.zeros(len(first), np.uint8)
+    for p in range(size):
+        for row in range(starts[p], starts[p + 1]):
+            if low[p] <= row < high[p]:
+                inside[row] = kind[row]
+            elif kind[row] == SEND or (kind[row] == DELIVER and first[message[row], p] == row):
+                door[message[row]] |= BEFORE if row < low[p] else AFTER
+    entries, begin, earliest, latest = chain_of(inside, message, starts, first, with_sends)
+    for p in range(size):
+        if begin[p] < begin[p + 1]:
+            door[entries[begin[p]]] |= BEFORE
+            door[entries[begin[p + 1] - 1]] |= AFTER
+    everything = np.concatenate((entries, more))
+    ends = np.concatenate((begin, begin[size] + more_begin[1:]))
+    knot = np.zeros(len(first), np.int32)
+    order = np.empty(len(first), np.int32)
+    many = components(everything, ends, knot, order)
+    if many > 0:
+        open_between(entries, begin, earliest, knot, many, order, door)
+    closed = np.ones(many + 1, np.bool_)
+    closed[0] = False
+    for i in range(len(entries)):
+        if door[entries[i]]:
+            closed[knot[entries[i]]] = False
+    doors, ways = doors_of(entries, begin, earliest, knot, order, door)
+    sides = door[doors]
+    return entries, begin, earliest, latest, knot, doors, sides, ways, int(closed.sum())

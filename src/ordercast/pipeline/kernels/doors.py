@@ -1,0 +1,156 @@
+"""Doors of a block: the messages by which what leads out of it and in again must go.
+
+Chains are as in `chain`, but only within the block. What a message leads to is the end of each
+chain, from some rank on; so that rank is all that must be kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.pipeline.kernels.index import NEVER
+from ordercast.pipeline.kernels.kernel import Bools, Ints, part
+
+__all__ = ["AFTER", "BEFORE", "doors_of", "open_between"]
+
+BEFORE, AFTER = 1, 2
+"""On which sides of the block a door is."""
+
+
+@part
+def doors_of(
+    entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints, door: Ints
+) -> tuple[Ints, Ints]:
+    """All doors, and which leads to which, as pairs of places among them."""
+    size = len(begin) - 1
+    reach = _reach(entries, begin, earliest, knot, order)
+    place = np.full(len(knot), -1, np.int32)
+    doors = np.empty(len(knot), np.int32)
+    many, passed = 0, 0
+    for i in range(len(entries)):
+        m = entries[i]
+        passed += door[m] != 0
+        if door[m] and place[m] < 0:
+            place[m] = many
+            doors[many] = m
+            many += 1
+    ways = np.empty((passed + many * size, 2), np.int64)
+    steps = 0
+    following = np.empty(len(entries), np.int32)  # the door at each rank, or else the next one
+    for p in range(size):
+        at = -1
+        for i in range(begin[p + 1] - 1, begin[p] - 1, -1):
+            m = entries[i]
+            if door[m]:
+                if at >= 0:
+                    ways[steps, 0], ways[steps, 1] = place[m], at
+                    steps += 1
+                at = place[m]
+            following[i] = at
+    for i in range(many):
+        for p in range(size):
+            rank = reach[doors[i], p]
+            if rank == NEVER:
+                continue
+            target = following[begin[p] + rank]
+            if target >= 0 and target != i:
+                ways[steps, 0], ways[steps, 1] = i, target
+                steps += 1
+    return doors[:many], ways[:steps]
+
+
+@part
+def _reach(entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints) -> Ints:
+    """For each message, the first rank in each chain that it leads to."""
+    size = len(begin) - 1
+    reach = earliest.copy()
+    best = np.empty(size, np.int64)
+    i = 0
+    while i < len(order):
+        j = _end_of(knot, order, i)
+        best[:] = NEVER
+        for k in range(i, j):
+            m = order[k]
+            for p in range(size):
+                best[p] = min(best[p], reach[m, p])
+                after = _after(entries, begin, earliest, m, p)
+                if after >= 0:
+                    for q in range(size):
+                        best[q] = min(best[q], reach[after, q])
+        for k in range(i, j):
+            for p in range(size):
+                reach[order[k], p] = best[p]
+        i = j
+    return reach
+
+
+@part
+def _end_of(knot: Ints, order: Ints, i: int) -> int:
+    """Where in the order of components the one that begins here ends."""
+    j = i + 1
+    while j < len(order) and knot[order[i]] > 0 and knot[order[j]] == knot[order[i]]:
+        j += 1
+    return j
+
+
+@part
+def _after(entries: Ints, begin: Ints, earliest: Ints, m: int, p: int) -> int:
+    """What comes right after a message in a chain, or -1."""
+    rank = earliest[m, p]
+    if rank == NEVER or begin[p] + rank + 1 == begin[p + 1]:
+        return -1
+    return int(entries[begin[p] + rank + 1])
+
+
+@part
+def open_between(
+    entries: Ints, begin: Ints, earliest: Ints, knot: Ints, many: int, order: Ints, door: Ints
+) -> None:
+    """Makes a door of one message of each knot that leads to a door before the block, or that a
+    door after it leads to."""
+    before = np.zeros(len(knot), np.bool_)
+    after = np.zeros(len(knot), np.bool_)
+    i = 0
+    while i < len(order):  # each component after all that it leads to
+        j = _end_of(knot, order, i)
+        leads = False
+        for k in range(i, j):
+            leads = leads or _leads(entries, begin, earliest, before, door, order[k])
+        for k in range(i, j):
+            before[order[k]] = leads
+        i = j
+    i = len(order)
+    while i > 0:  # and the other way round
+        j = i - 1
+        while j > 0 and knot[order[i - 1]] > 0 and knot[order[j - 1]] == knot[order[i - 1]]:
+            j -= 1
+        led = False
+        for k in range(j, i):
+            led = led or after[order[k]] or door[order[k]] & AFTER != 0
+        for k in range(j, i):
+            after[order[k]] = led
+            for p in range(len(begin) - 1) if led else range(0):
+                following = _after(entries, begin, earliest, order[k], p)
+                if following >= 0:
+                    after[following] = True
+        i = j
+    done = np.zeros(many + 1, np.bool_)
+    for i in range(len(entries)):
+        if door[entries[i]]:
+            done[knot[entries[i]]] = True
+    for i in range(len(entries)):
+        m = entries[i]
+        if knot[m] > 0 and not done[knot[m]] and (before[m] or after[m]):
+            done[knot[m]] = True
+            door[m] = (BEFORE if before[m] else 0) | (AFTER if after[m] else 0)
+
+
+@part
+def _leads(entries: Ints, begin: Ints, earliest: Ints, before: Bools, door: Ints, m: int) -> bool:
+    if door[m] & BEFORE:
+        return True
+    for p in range(len(begin) - 1):
+        after = _after(entries, begin, earliest, m, p)
+        if after >= 0 and before[after]:
+            return True
+    return False

@@ -1,0 +1,128 @@
+"""Runs in which messages are for some members only, in whatever order, and both ways to judge them:
+whole, and in blocks of a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from ordercast.pipeline.blocks import judge_blocks
+from ordercast.pipeline.judged import Judged
+from ordercast.pipeline.source import inspect
+from ordercast.trace.event import Event
+from ordercast.trace.manifest import Manifest
+from ordercast.trace.parquet import to_table
+from ordercast.trace.verdicts import PROPERTIES
+
+from .broadcasts import each
+
+Row = tuple[str, int | None, int | None, tuple[int, ...] | None]
+
+
+@dataclass
+class Multicast:
+    """A group in which nothing is under way for long."""
+
+    random: Random
+    size: int
+    order: str
+    """none, fifo, nearly or total"""
+    some: float
+    """Which part of the messages is for some only."""
+    lag: int
+    """How many messages may wait for a process, about."""
+    repeats: float = 0.0
+    strays: float = 0.0
+    """How often a process delivers what is not for it."""
+    logs: list[list[Row]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.logs = [[] for _ in range(self.size)]
+        self.waiting: list[list[tuple[int, int]]] = [[] for _ in range(self.size)]
+        self.sent = [0] * self.size
+        self.down: set[int] = set()
+
+    def send(self, p: int) -> None:
+        self.sent[p] += 1 if self.random.random() < 0.9 else 2
+        readers = None
+        if self.random.random() < self.some:
+            readers = tuple(self.random.sample(range(self.size), self.random.randint(1, self.size)))
+        message = p, self.sent[p]
+        self.logs[p].append(("send", *message, readers))
+        for q in range(self.size):
+            if readers is None or q in readers or self.random.random() < self.strays:
+                self.waiting[q].append(message)
+
+    def deliver(self, p: int) -> bool:
+        mine = self.waiting[p]
+        if not mine:
+            return False
+        at = min(self.random.randrange(self.lag), len(mine) - 1)
+        if self.order == "total" or (self.order == "nearly" and self.random.random() < 0.95):
+            at = 0
+        elif self.order == "fifo":
+            at = [origin for origin, _ in mine].index(mine[at][0])
+        message = mine.pop(at)
+        for _ in range(1 + (self.random.random() < self.repeats)):
+            self.logs[p].append(("deliver", *message, None))
+        return True
+
+    def crash(self, p: int) -> None:
+        self.down.add(p)
+        self.logs[p].append(("crash", None, None, None))
+
+    def step(self, p: int) -> None:
+        if self.random.random() < 0.3:
+            self.send(p)
+        elif self.random.random() < 0.02:
+            self.logs[p].append(("join", None, None, None))
+        while self.random.random() < 0.3 and self.deliver(p):
+            pass
+        for q in set(range(self.size)) - self.down:
+            while len(self.waiting[q]) > 2 * self.lag:
+                self.deliver(q)
+
+
+def multicast(seed: int, *, steps: int = 900, size: int | None = None) -> pa.Table:
+    random = Random(seed)
+    group = Multicast(
+        random,
+        size=size or random.randint(2, 5),
+        order=random.choice(["none", "fifo", "nearly", "total"]),
+        some=random.choice([0.2, 0.5, 0.8, 1.0]),
+        lag=random.choice([1, 3, 5]),
+        repeats=random.choice([0.0, 0.0, 0.02]),
+        strays=random.choice([0.0, 0.0, 0.02]),
+    )
+    fragile = random.random() < 0.3
+    for _ in range(steps):
+        p = random.randrange(group.size)
+        if p in group.down:
+            continue
+        if fragile and random.random() < 0.003 and len(group.down) < group.size - 1:
+            group.crash(p)
+        else:
+            group.step(p)
+    for p in range(group.size):
+        last = random.random() < 0.2  # it does not come to the end
+        while p not in group.down and not last and group.deliver(p):
+            pass
+    return table_of(group.logs)
+
+
+def table_of(logs: Sequence[Sequence[Row]]) -> pa.Table:
+    return to_table(
+        Event("r", p, position, kind, origin, number, destinations=readers)  # type: ignore[arg-type]
+        for p, log in enumerate(logs)
+        for position, (kind, origin, number, readers) in enumerate(log)
+    )
+
+
+def in_blocks(path: Path, manifest: Manifest) -> Judged:
+    """Raises `Unhealthy` if that cannot be done."""
+    pieces = [group.piece for group in inspect(path).groups]
+    return judge_blocks(pieces, manifest, PROPERTIES, each, 1)

@@ -1,0 +1,221 @@
+"""A huge run of messages for some members only, judged in blocks, gives the same answers as whole.
+
+Blocks of a few rows, so that whatever goes wrong lies across a border somewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from ordercast import pipeline
+from ordercast.pipeline import alone, engine
+from ordercast.pipeline.blocks import judging, plan
+from ordercast.pipeline.huge import Unhealthy
+from ordercast.pipeline.kernels import kernel
+
+from .broadcasts import manifest_of, whole, write
+from .multicasts import Row, in_blocks, multicast, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+SEEDS = 80
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many there were each time. What is compiled once is used by all tests."""
+    monkeypatch.setattr(kernel, "WORTH_COMPILING", 0)
+    many = []
+
+    def count(*those: object) -> list[plan.Work]:
+        found = plan.blocks(*those)  # type: ignore[arg-type]
+        many.append(len(found))
+        return found
+
+    monkeypatch.setattr(judging, "blocks", count)
+    return many
+
+
+def test_in_blocks_or_whole(
+    tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Counter[tuple[str, str]] = Counter()
+    for seed in range(SEEDS):
+        random = Random(seed)
+        events = multicast(seed)
+        manifest = manifest_of(events, quiesced=random.random() < 0.6)
+        monkeypatch.setattr(judging, "EVERY", random.choice([1, 2, 4, 8]))
+        monkeypatch.setattr(judging, "BLOCK_ROWS", random.choice([120, 200, 300]))
+        path = write(tmp_path / str(seed), events, manifest, random.choice([7, 20, 40, 100]))
+        expected = whole(path, manifest)
+        try:
+            found = in_blocks(path, manifest)
+        except Unhealthy:
+            told["blocks", "not possible"] += 1
+            continue
+        told["blocks", "more than three"] += blocks[-1] > 3
+        assert found.verdicts.to_pylist() == expected.verdicts.to_pylist(), f"seed {seed}"
+        assert found.seen == expected.seen
+        assert sorted(found.violations.to_pylist(), key=str) == sorted(
+            expected.violations.to_pylist(), key=str
+        )
+        told.update((row["property"], row["verdict"]) for row in found.verdicts.to_pylist())
+    assert told["blocks", "more than three"] > 30
+    for name in ("no_duplication", "no_creation", "fifo", "causal"):
+        assert all(told[name, verdict] > 10 for verdict in ("holds", "violated")), told
+    for name in ("total_pairwise", "total_acyclic", "total_gap_free"):
+        assert all(told[name, verdict] > 10 for verdict in ("holds", "violated")), told
+    for name in ("validity", "agreement", "uniform_agreement"):
+        assert all(told[name, verdict] > 3 for verdict in ("holds", "violated", "unknown")), told
+
+
+LOGS = list[list[Row]]
+
+
+def steady(many: int) -> LOGS:
+    """Three processes that take turns at sending to the two others, in one order."""
+    logs: LOGS = [[] for _ in range(3)]
+    for i in range(many):
+        p = i % 3
+        message = p, i // 3 + 1
+        others = tuple(q for q in range(3) if q != p)
+        logs[p].append(("send", *message, others))
+        for q in others:
+            logs[q].append(("deliver", *message, None))
+    return logs
+
+
+def place(logs: LOGS, process: int, message: tuple[int, int]) -> int:
+    return logs[process].index(("deliver", *message, None))
+
+
+def omit(logs: LOGS) -> None:
+    del logs[1][place(logs, 1, (0, 60))]
+
+
+def postpone(logs: LOGS) -> None:
+    logs[1].insert(place(logs, 1, (0, 160)), logs[1].pop(place(logs, 1, (0, 60))))
+
+
+def repeat_later(logs: LOGS) -> None:
+    logs[1].insert(place(logs, 1, (0, 160)), ("deliver", 0, 60, None))
+
+
+def forge(logs: LOGS) -> None:
+    logs[1].insert(place(logs, 1, (0, 60)), ("deliver", 0, 10**9, None))
+
+
+def number_backwards(logs: LOGS) -> None:
+    first, second = (logs[0].index(("send", 0, n, (1, 2))) for n in (60, 61))
+    logs[0][first], logs[0][second] = logs[0][second], logs[0][first]
+
+
+def deliver_first(logs: LOGS) -> None:
+    """Before it is sent, and its sender has heard of that."""
+    logs[1].insert(place(logs, 1, (0, 20)), logs[1].pop(place(logs, 1, (0, 160))))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (omit, "delivered much later than others, or never"),
+        (postpone, "delivered much later than others, or never"),
+        (repeat_later, "delivered much later than others, or never"),
+        (forge, "deliveries of messages that were never sent"),
+        (number_backwards, "not numbered in the order"),
+        (deliver_first, "delivered much later than others, or never"),
+    ],
+)
+def test_what_reaches_too_far_is_noticed(
+    tmp_path: Path,
+    blocks: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[LOGS], None],
+    why: str,
+) -> None:
+    monkeypatch.setattr(judging, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
+    logs = steady(600)
+    manifest = manifest_of(table_of(logs), quiesced=True)
+    path = write(tmp_path / "fine", table_of(logs), manifest, 20)
+    assert in_blocks(path, manifest).verdicts == whole(path, manifest).verdicts
+    assert blocks == [17]
+    spoil(logs)
+    with pytest.raises(Unhealthy, match=why):
+        in_blocks(write(tmp_path / "spoilt", table_of(logs), manifest, 20), manifest)
+
+
+def late_joiner(logs: LOGS) -> None:
+    del logs[2][:150]
+
+
+def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(
+    tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
+    everything = steady(600)
+    for name, ends in {"early": 300, "late": 0}.items():
+        logs = [log.copy() for log in everything]
+        if name == "early":
+            # The third one crashes half-way: what it would have sent after that, nobody gets.
+            logs[2] = [*logs[2][:ends], ("crash", None, None, None)]
+            sent = {row[2] for row in logs[2] if row[0] == "send"}
+            for p in (0, 1):
+                logs[p] = [r for r in logs[p] if (r[0], r[1]) != ("deliver", 2) or r[2] in sent]
+        else:
+            first = next(i for i, row in enumerate(logs[2]) if row[0] == "send" and row[2] == 100)
+            kept = {(r[1], r[2]) for r in logs[2][first:]}
+            logs[2] = logs[2][first:]
+            for p in (0, 1):
+                logs[p] = [
+                    _narrowed(row, kept) for row in logs[p] if row[1] != 2 or row[1:3] in kept
+                ]
+        manifest = manifest_of(table_of(logs), quiesced=True)
+        path = write(tmp_path / name, table_of(logs), manifest, 20)
+        blocks.clear()
+        assert in_blocks(path, manifest).verdicts == whole(path, manifest).verdicts
+        assert blocks[-1] > 10, name
+
+
+def _narrowed(row: Row, kept: set[tuple[int | None, int | None]]) -> Row:
+    """Not for the third one, if that was not there."""
+    kind, origin, number, readers = row
+    if kind == "send" and readers and (origin, number) not in kept:
+        return kind, origin, number, tuple(q for q in readers if q != 2)
+    return row
+
+
+def test_spark_judges_a_large_run_in_blocks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = multicast(5, steps=4000, size=4)
+    path = write(tmp_path / "trace", events, manifest_of(events, quiesced=True), 300)
+    expected = pipeline.judge(path, spark=spark)
+    monkeypatch.setattr(engine, "HUGE_ROWS", 1000)
+    monkeypatch.setattr(alone, "_TASKS_PER_CORE", 1)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 2000)
+    monkeypatch.setattr(judging, "EVERY", 32)
+    monkeypatch.setattr("ordercast.pipeline.huge.apart.APART_MOST", 10)
+    monkeypatch.setattr(engine, "_judge_items", None)  # nobody gathers the run
+    assert pipeline.judge(path, spark=spark) == expected
+
+
+@pytest.mark.parametrize("flaw", ["null", "stranger"])
+def test_destinations_that_cannot_be_used(tmp_path: Path, blocks: list[int], flaw: str) -> None:
+    rows = table_of(steady(300)).to_pylist()
+    next(r for r in rows if r["number"] == 40)["destinations"] = [None if flaw == "null" else 7]
+    events = pa.Table.from_pylist(rows, table_of([]).schema)
+    manifest = manifest_of(events, quiesced=True)
+    why = "cannot be used" if flaw == "null" else "does not name"
+    with pytest.raises(Unhealthy, match=why):
+        in_blocks(write(tmp_path / "t", events, manifest, 20), manifest)

@@ -10,7 +10,7 @@ from random import Random
 
 import pyarrow as pa
 
-from ordercast.pipeline.blocks import judge_blocks
+from ordercast.pipeline.blocks import judge_blocks, logs_of
 from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
@@ -125,4 +125,5 @@ def table_of(logs: Sequence[Sequence[Row]]) -> pa.Table:
 def in_blocks(path: Path, manifest: Manifest) -> Judged:
     """Raises `Unhealthy` if that cannot be done."""
     pieces = [group.piece for group in inspect(path).groups]
-    return judge_blocks(pieces, manifest, PROPERTIES, each, 1)
+    logs = logs_of(pieces, len(manifest.processes), each, 1)
+    return judge_blocks(logs, manifest, PROPERTIES, each, 1)

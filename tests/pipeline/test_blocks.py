@@ -16,7 +16,7 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.pipeline import alone, engine
-from ordercast.pipeline.blocks import judging, plan
+from ordercast.pipeline.blocks import judging, plan, sketches
 from ordercast.pipeline.huge import Unhealthy
 from ordercast.pipeline.kernels import kernel
 
@@ -53,7 +53,7 @@ def test_in_blocks_or_whole(
         random = Random(seed)
         events = multicast(seed)
         manifest = manifest_of(events, quiesced=random.random() < 0.6)
-        monkeypatch.setattr(judging, "EVERY", random.choice([1, 2, 4, 8]))
+        monkeypatch.setattr(sketches, "EVERY", random.choice([1, 2, 4, 8]))
         monkeypatch.setattr(judging, "BLOCK_ROWS", random.choice([120, 200, 300]))
         path = write(tmp_path / str(seed), events, manifest, random.choice([7, 20, 40, 100]))
         expected = whole(path, manifest)
@@ -142,7 +142,7 @@ def test_what_reaches_too_far_is_noticed(
     spoil: Callable[[LOGS], None],
     why: str,
 ) -> None:
-    monkeypatch.setattr(judging, "EVERY", 4)
+    monkeypatch.setattr(sketches, "EVERY", 4)
     monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
     logs = steady(600)
     manifest = manifest_of(table_of(logs), quiesced=True)
@@ -154,14 +154,59 @@ def test_what_reaches_too_far_is_noticed(
         in_blocks(write(tmp_path / "spoilt", table_of(logs), manifest, 20), manifest)
 
 
-def late_joiner(logs: LOGS) -> None:
-    del logs[2][:150]
+def later(logs: LOGS, by: int) -> None:
+    logs[1].insert(place(logs, 1, (0, 60 + by)), logs[1].pop(place(logs, 1, (0, 60))))
+
+
+def again(logs: LOGS, by: int) -> None:
+    logs[1].insert(place(logs, 1, (0, 60 + by)), ("deliver", 0, 60, None))
+
+
+def skipped_before_the_end(logs: LOGS, by: int) -> None:
+    """What the second one sends after that is sent by the first one instead."""
+    end = place(logs, 1, (0, 60 + by))
+    ended = {row[1:3] for row in logs[1][end:] if row[0] == "send"}
+    logs[1] = [*logs[1][:end], ("crash", None, None, None)]
+    del logs[1][place(logs, 1, (0, 60))]
+    for p in (0, 2):
+        logs[p] = [row for row in logs[p] if row[1:3] not in ended]
+
+
+@pytest.mark.parametrize("spoil", [later, again, skipped_before_the_end])
+def test_however_far_it_reaches_it_is_right_or_noticed(
+    tmp_path: Path,
+    blocks: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[LOGS, int], None],
+) -> None:
+    monkeypatch.setattr(sketches, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(judging, "MARGINS", (4,))
+    told: Counter[str] = Counter()
+    for by in range(2, 44):
+        logs = steady(450)
+        spoil(logs, by)
+        events = table_of(logs)
+        manifest = manifest_of(events, quiesced=True)
+        path = write(tmp_path / str(by), events, manifest, 100)
+        try:
+            found = in_blocks(path, manifest).verdicts.to_pylist()
+        except Unhealthy:
+            told["noticed"] += 1
+            continue
+        told["right"] += 1
+        assert found == whole(path, manifest).verdicts.to_pylist(), by
+        assert any(
+            one["verdict"] == "violated" for one in found if one["property"] != "synchronous"
+        )
+    assert told["right"] > 1
+    assert told["noticed"] > 5
 
 
 def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(
     tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "EVERY", 4)
+    monkeypatch.setattr(sketches, "EVERY", 4)
     monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
     everything = steady(600)
     for name, ends in {"early": 300, "late": 0}.items():
@@ -195,16 +240,19 @@ def _narrowed(row: Row, kept: set[tuple[int | None, int | None]]) -> Row:
     return row
 
 
+@pytest.mark.parametrize("described", [True, False])
 def test_spark_judges_a_large_run_in_blocks(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described: bool
 ) -> None:
     events = multicast(5, steps=4000, size=4)
     path = write(tmp_path / "trace", events, manifest_of(events, quiesced=True), 300)
+    if not described:
+        (path / "manifest.jsonl").unlink()
     expected = pipeline.judge(path, spark=spark)
     monkeypatch.setattr(engine, "HUGE_ROWS", 1000)
     monkeypatch.setattr(alone, "_TASKS_PER_CORE", 1)
     monkeypatch.setattr(judging, "BLOCK_ROWS", 2000)
-    monkeypatch.setattr(judging, "EVERY", 32)
+    monkeypatch.setattr(sketches, "EVERY", 32)
     monkeypatch.setattr("ordercast.pipeline.huge.apart.APART_MOST", 10)
     monkeypatch.setattr(engine, "_judge_items", None)  # nobody gathers the run
     assert pipeline.judge(path, spark=spark) == expected

@@ -6,14 +6,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.arrange import arrange
-from ordercast.pipeline.blocks import judge_blocks
+from ordercast.pipeline.blocks import judge_blocks, logs_of
 from ordercast.pipeline.conclude import conclude
 from ordercast.pipeline.described import with_bare
 from ordercast.pipeline.huge import Unhealthy, split
@@ -66,14 +66,20 @@ def _judge(
     try:
         found = split(pieces, members, options.properties, _Tasks(spark), tasks, complete=complete)
     except Unhealthy as reason:
-        if reason.unsorted or about["size"] is None:
+        if reason.unsorted:
             raise
         if not complete:
             raise Unhealthy(f"{reason.why}, and holes in its log") from None
-        return judge_blocks(pieces, manifest, options.properties, _Tasks(spark), tasks)
-    if about["size"] is None and not all(log.segments for log in found.tally.logs):
-        raise Unhealthy("has no manifest, and not all processes have events")
+        logs = logs_of(pieces, members, _Tasks(spark), tasks)
+        _check_members(about, [log.rows for log in logs])
+        return judge_blocks(logs, manifest, options.properties, _Tasks(spark), tasks)
+    _check_members(about, [len(log.segments) for log in found.tally.logs])
     return conclude(manifest, found, options.properties, source.rows)
+
+
+def _check_members(about: dict[str, Any], logged: Sequence[int]) -> None:
+    if about["size"] is None and not all(logged):
+        raise Unhealthy("has no manifest, and not all processes have events")
 
 
 T = TypeVar("T")

@@ -11,5 +11,6 @@ margin on either side.
 from __future__ import annotations
 
 from ordercast.pipeline.blocks.judging import judge_blocks
+from ordercast.pipeline.blocks.sketches import logs_of
 
-__all__ = ["judge_blocks"]
+__all__ = ["judge_blocks", "logs_of"]

@@ -32,6 +32,7 @@ from ordercast.pipeline.kernels import block as b
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels.cycles import is_before, shortest_cycle
+from ordercast.pipeline.kernels.doors import tie_block
 from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.kernels.run import PATIENCE
@@ -173,7 +174,7 @@ class _Block:
         """`same`: doors that lie in one knot."""
         loops = [[*those, those[0]] for those in same]
         more = np.array([self._index[one] for loop in loops for one in loop], np.int32)
-        chains = b.tie_block.for_rows(self.rows)(
+        chains = tie_block.for_rows(self.rows)(
             self.kind, self.message, self.starts, self.first, self.low_row, self.high_row,
             name == "synchronous", more, np.cumsum([0, *map(len, loops)]),
         )  # fmt: skip

@@ -10,22 +10,19 @@ import numpy as np
 from ordercast.pipeline.blocks.block import judge_block
 from ordercast.pipeline.blocks.found import Asked, Found, Noted
 from ordercast.pipeline.blocks.plan import Work, blocks
-from ordercast.pipeline.blocks.sketches import Log, Sketch, logs_of, sketch_pieces
+from ordercast.pipeline.blocks.sketches import Log
 from ordercast.pipeline.blocks.ties import tie
 from ordercast.pipeline.concluding import Finding, Hit, Message, cycle_of, judged, witness_of
-from ordercast.pipeline.huge.attempt import Each, dealt
+from ordercast.pipeline.huge.attempt import Each
 from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels import scan as s
-from ordercast.pipeline.rows import Piece
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
 __all__ = ["judge_blocks"]
 
-EVERY = 4096
-"""Rows between two looks at how far a process has come."""
 BLOCK_ROWS = 1 << 20
 BLOCK_CELLS = 1 << 22
 """Messages × members of a block, at some forty bytes each."""
@@ -36,21 +33,13 @@ Cycle = list[tuple[Message, int]]
 
 
 def judge_blocks(
-    pieces: Sequence[Piece],
+    logs: Sequence[Log],
     manifest: Manifest,
     properties: Collection[str],
     each: Each,
     tasks: int,
 ) -> Judged:
     """The log must have no holes. Raises `Unhealthy` if the run does not lend itself to it."""
-    members, total = len(manifest.processes), sum(piece.rows for piece in pieces)
-    every = EVERY
-
-    def look(those: Sequence[Piece]) -> list[Sketch]:
-        return list(sketch_pieces(those, members, every, total))
-
-    parts = each(look, dealt(pieces, tasks), list[Sketch])
-    logs = logs_of((one for part in parts for one in part), members, every)
     rows = _block_rows(logs, tasks)
     for share in MARGINS:
         attempt = _Attempt(logs, blocks(logs, rows, rows // share), manifest, properties, each)

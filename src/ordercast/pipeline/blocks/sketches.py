@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from ordercast.pipeline.arrays import ints_of, kinds_of
+from ordercast.pipeline.huge.attempt import Each, dealt
 from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.huge.segments import WRONG, Part, log_rows
 from ordercast.pipeline.kernels import scan as s
@@ -16,8 +17,10 @@ from ordercast.pipeline.kernels import sketch as k
 from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.rows import Piece
 
-__all__ = ["FAR", "Log", "Sketch", "logs_of", "sketch_pieces"]
+__all__ = ["FAR", "Log", "Sketch", "logs_of"]
 
+EVERY = 4096
+"""Rows between two looks at how far a process has come."""
 FAR = 1 << 62
 """Instead of a number: there is no limit."""
 
@@ -38,9 +41,7 @@ class Sketch(msgspec.Struct, frozen=True):
         return self.part.end - self.part.begin
 
 
-def sketch_pieces(
-    pieces: Sequence[Piece], members: int, every: int, total: int
-) -> Iterator[Sketch]:
+def _sketch(pieces: Sequence[Piece], members: int, every: int, total: int) -> Iterator[Sketch]:
     """`every`: so many rows there is a look; `total`: how many rows the run has.
 
     Raises `Unhealthy` at the first row that does not fit.
@@ -120,7 +121,19 @@ class Log:
         return within
 
 
-def logs_of(sketches: Iterable[Sketch], members: int, every: int) -> list[Log]:
+def logs_of(pieces: Sequence[Piece], members: int, each: Each, tasks: int) -> list[Log]:
+    """The first pass over the files. Raises `Unhealthy` if a second one would be for nothing."""
+    every, total = EVERY, sum(piece.rows for piece in pieces)
+
+    def look(those: Sequence[Piece]) -> list[Sketch]:
+        return list(_sketch(those, members, every, total))
+
+    parts = each(look, dealt(pieces, tasks), list[Sketch])
+    logs = _by_process((one for part in parts for one in part), members)
+    return [Log.of(log, members, every) for log in logs]
+
+
+def _by_process(sketches: Iterable[Sketch], members: int) -> list[list[Sketch]]:
     """Raises `Unhealthy` if a process's sketches do not follow one upon the other."""
     logs: list[list[Sketch]] = [[] for _ in range(members)]
     for one in sorted(sketches, key=lambda one: (one.process, one.first_position)):
@@ -139,7 +152,7 @@ def logs_of(sketches: Iterable[Sketch], members: int, every: int) -> list[Log]:
         last.append(sent)
     if any((np.array(one.most[-1]) > last).any() for log in logs for one in log):
         raise Unhealthy("has deliveries of messages that were never sent")
-    return [Log.of(log, members, every) for log in logs]
+    return logs
 
 
 _NOT_RISING = "has messages that are not numbered in the order in which they were sent"

@@ -62,11 +62,9 @@ def _across(blocks: Sequence[Tied], node: dict[Name, int]) -> tuple[list[tuple[i
             ends = one.ends[p]
             if ends is None:
                 continue
-            first, size = node[one.doors[ends[0]]], size + one.sizes[p]
-            if first == last:
-                size -= 1  # sent before the cut, delivered right after it
-            elif last >= 0:
-                steps.append((last, first))
+            size += one.sizes[p]
+            if last >= 0:
+                steps.append((last, node[one.doors[ends[0]]]))
             last = node[one.doors[ends[1]]]
         edges += max(size - 1, 0)
     return steps, edges

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ordercast.pipeline.kernels.chain import chain_of, entangled
-from ordercast.pipeline.kernels.cycles import components, is_before, shortest_cycle
-from ordercast.pipeline.kernels.doors import AFTER, BEFORE, doors_of, open_between
+from ordercast.pipeline.kernels.cycles import is_before, shortest_cycle
 from ordercast.pipeline.kernels.findings import (
     AT,
     CAUSAL,
@@ -24,10 +23,7 @@ from ordercast.pipeline.kernels.findings import (
     VIOLATIONS,
 )
 from ordercast.pipeline.kernels.index import (
-    DELIVER,
     NEVER,
-    OTHER,
-    SEND,
     addresses,
     bounds,
     chains,
@@ -47,7 +43,7 @@ from ordercast.pipeline.kernels.total import (
     shared,
 )
 
-__all__ = ["EARLY", "LATE", "OWN", "judge_block", "read_block", "tie_block"]
+__all__ = ["EARLY", "LATE", "OWN", "judge_block", "read_block"]
 
 EARLY, OWN, LATE = 0, 1, 2
 
@@ -235,57 +231,3 @@ def _entangled(
             two[steps, 2] = is_before(earliest, latest, cycle[k], cycle[1 - k])
             steps += 1
     return two[:steps]
-
-
-@kernel
-def tie_block(
-    kind: Ints,
-    message: Ints,
-    starts: Ints,
-    first: Ints,
-    low: Ints,
-    high: Ints,
-    with_sends: bool,
-    more: Ints,
-    more_begin: Ints,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, int]:
-    """Knots among the rows between the cuts. `more`: further chains of messages, which lie in one
-    knot for reasons beyond this block.
-
-    A message that has rows elsewhere, or is at an end of a chain, is a door: what leads out of the
-    block and in again leads through one. So is one message of each knot between doors of one side,
-    as another way between those doors would make it a part of another knot.
-
-    Returns the chains, where each begins, and the messages' first and last ranks there; each
-    message's knot (0: none); the doors, and on which sides they are (BEFORE, AFTER); which door
-    leads to which, as pairs of places among the doors; and how many knots are without a door.
-    """
-    size = len(starts) - 1
-    inside = np.full(len(kind), OTHER, np.int8)
-    door = np.zeros(len(first), np.uint8)
-    for p in range(size):
-        for row in range(starts[p], starts[p + 1]):
-            if low[p] <= row < high[p]:
-                inside[row] = kind[row]
-            elif kind[row] == SEND or (kind[row] == DELIVER and first[message[row], p] == row):
-                door[message[row]] |= BEFORE if row < low[p] else AFTER
-    entries, begin, earliest, latest = chain_of(inside, message, starts, first, with_sends)
-    for p in range(size):
-        if begin[p] < begin[p + 1]:
-            door[entries[begin[p]]] |= BEFORE
-            door[entries[begin[p + 1] - 1]] |= AFTER
-    everything = np.concatenate((entries, more))
-    ends = np.concatenate((begin, begin[size] + more_begin[1:]))
-    knot = np.zeros(len(first), np.int32)
-    order = np.empty(len(first), np.int32)
-    many = components(everything, ends, knot, order)
-    if many > 0:
-        open_between(entries, begin, earliest, knot, many, order, door)
-    closed = np.ones(many + 1, np.bool_)
-    closed[0] = False
-    for i in range(len(entries)):
-        if door[entries[i]]:
-            closed[knot[entries[i]]] = False
-    doors, ways = doors_of(entries, begin, earliest, knot, order, door)
-    sides = door[doors]
-    return entries, begin, earliest, latest, knot, doors, sides, ways, int(closed.sum())

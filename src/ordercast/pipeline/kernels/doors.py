@@ -1,4 +1,5 @@
-"""Doors of a block: the messages by which what leads out of it and in again must go.
+"""Knots of a block (`block`), and its doors: the messages by which what leads out of it and in
+again must go.
 
 Chains are as in `chain`, but only within the block. What a message leads to is the end of each
 chain, from some rank on; so that rank is all that must be kept.
@@ -8,17 +9,73 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import NEVER
-from ordercast.pipeline.kernels.kernel import Bools, Ints, part
+from ordercast.pipeline.kernels.chain import chain_of
+from ordercast.pipeline.kernels.cycles import components
+from ordercast.pipeline.kernels.index import DELIVER, NEVER, OTHER, SEND
+from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part
 
-__all__ = ["AFTER", "BEFORE", "doors_of", "open_between"]
+__all__ = ["AFTER", "BEFORE", "tie_block"]
 
 BEFORE, AFTER = 1, 2
 """On which sides of the block a door is."""
 
 
+@kernel
+def tie_block(
+    kind: Ints,
+    message: Ints,
+    starts: Ints,
+    first: Ints,
+    low: Ints,
+    high: Ints,
+    with_sends: bool,
+    more: Ints,
+    more_begin: Ints,
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, int]:
+    """Knots among the rows between the cuts. `more`: further chains of messages, which lie in one
+    knot for reasons beyond this block.
+
+    A message that has rows elsewhere, or is at an end of a chain, is a door: what leads out of the
+    block and in again leads through one. So is one message of each knot between doors of one side,
+    as another way between those doors would make it a part of another knot.
+
+    Returns the chains, where each begins, and the messages' first and last ranks there; each
+    message's knot (0: none); the doors, and on which sides they are (BEFORE, AFTER); which door
+    leads to which, as pairs of places among the doors; and how many knots are without a door.
+    """
+    size = len(starts) - 1
+    inside = np.full(len(kind), OTHER, np.int8)
+    door = np.zeros(len(first), np.uint8)
+    for p in range(size):
+        for row in range(starts[p], starts[p + 1]):
+            if low[p] <= row < high[p]:
+                inside[row] = kind[row]
+            elif kind[row] == SEND or (kind[row] == DELIVER and first[message[row], p] == row):
+                door[message[row]] |= BEFORE if row < low[p] else AFTER
+    entries, begin, earliest, latest = chain_of(inside, message, starts, first, with_sends)
+    for p in range(size):
+        if begin[p] < begin[p + 1]:
+            door[entries[begin[p]]] |= BEFORE
+            door[entries[begin[p + 1] - 1]] |= AFTER
+    everything = np.concatenate((entries, more))
+    ends = np.concatenate((begin, begin[size] + more_begin[1:]))
+    knot = np.zeros(len(first), np.int32)
+    order = np.empty(len(first), np.int32)
+    many = components(everything, ends, knot, order)
+    if many > 0:
+        _open_between(entries, begin, earliest, knot, many, order, door)
+    closed = np.ones(many + 1, np.bool_)
+    closed[0] = False
+    for i in range(len(entries)):
+        if door[entries[i]]:
+            closed[knot[entries[i]]] = False
+    doors, ways = _doors_of(entries, begin, earliest, knot, order, door)
+    sides = door[doors]
+    return entries, begin, earliest, latest, knot, doors, sides, ways, int(closed.sum())
+
+
 @part
-def doors_of(
+def _doors_of(
     entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints, door: Ints
 ) -> tuple[Ints, Ints]:
     """All doors, and which leads to which, as pairs of places among them."""
@@ -103,7 +160,7 @@ def _after(entries: Ints, begin: Ints, earliest: Ints, m: int, p: int) -> int:
 
 
 @part
-def open_between(
+def _open_between(
     entries: Ints, begin: Ints, earliest: Ints, knot: Ints, many: int, order: Ints, door: Ints
 ) -> None:
     """Makes a door of one message of each knot that leads to a door before the block, or that a

@@ -1,10 +1,18 @@
-"""ordercast itself, in an application that sends and takes messages one by one, or in batches."""
+"""ordercast itself, in applications that hand messages over and take them in three ways.
+
+    loop        a loop of `await send`, and `async for` over deliveries: a call a message, twice
+    many        `send_many`, and the same `async for`: a burst in one call, as peers take it
+    batches     `send_many`, and `async for` over `batches()`
+
+The last two are in the name of a subject.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from typing import Literal
 
 import ordercast
 from benchmarks.runtime.raw import GROUP, member_name
@@ -13,32 +21,35 @@ from benchmarks.runtime.subject import BURSTS, ONE, Alone, Setting
 
 __all__ = ["SUBJECTS"]
 
+Way = Literal["loop", "many", "batches"]
+
 
 class _Member:
-    def __init__(self, group: ordercast.Group, sink: Sink, *, batches: bool) -> None:
+    def __init__(self, group: ordercast.Group, sink: Sink, way: Way) -> None:
         self._group = group
         self._sink = sink
-        self._batches = batches
-        self._reading = asyncio.create_task(self._read_batches() if batches else self._read())
+        self._way = way
+        reading = self._read_batches() if way == "batches" else self._read()
+        self._reading = asyncio.create_task(reading)
         self.leave = contextlib.AsyncExitStack()
 
     async def publish(self, blobs: Sequence[bytes]) -> None:
-        if self._batches:
+        if self._way == "loop":
+            send = self._group.send
+            for blob in blobs:
+                await send(blob)
+        else:
             await self._group.send_many(blobs)
-            return
-        send = self._group.send
-        for blob in blobs:
-            await send(blob)
 
     async def close(self) -> None:
         self._reading.cancel()
         await self.leave.aclose()
 
     async def _read(self) -> None:
-        me, take = self._group.me, self._sink.take
+        me, take_one = self._group.me, self._sink.take_one
         async for delivery in self._group:
             if delivery.sender != me:
-                take(delivery.payload)
+                take_one(delivery.payload)
 
     async def _read_batches(self) -> None:
         me, take_all = self._group.me, self._sink.take_all
@@ -57,18 +68,18 @@ class Ours(Alone):
         order: str,
         reliability: str,
         *,
-        batches: bool = False,
+        way: Way = "loop",
         journal: bool = False,
         synced: bool = False,
         trace: bool = False,
         remarks: str = "",
     ) -> None:
-        self.name = f"ordercast {name}"
+        self.name = f"ordercast {name}" + ("" if way == "loop" else f"/{way}")
         self.order = "uniform causal" if reliability == "majority_acks" else order.split("_")[0]
         self.remarks = remarks
         self._order = order
         self._reliability = reliability
-        self._batches = batches
+        self._way: Way = way
         self._journal = journal
         self._trace = trace
         self._synced = synced
@@ -90,38 +101,27 @@ class Ours(Alone):
                 trace=home / "trace" if self._trace else None,
             )
         )
-        member = _Member(group, sink, batches=self._batches)
+        member = _Member(group, sink, self._way)
         member.leave = leave
         return member
 
 
+_UNIFORM = ("causal_vector", "majority_acks")
+
 SUBJECTS = (
     Ours("fifo", "fifo", "best_effort"),
     Ours("causal", "causal_vector", "best_effort"),
-    Ours("uniform", "causal_vector", "majority_acks", remarks="majority_acks"),
-    Ours("uniform/batches", "causal_vector", "majority_acks", batches=True),
-    Ours("uniform/journal", "causal_vector", "majority_acks", journal=True, remarks="'write'"),
-    Ours("uniform/journal/batches", "causal_vector", "majority_acks", batches=True, journal=True),
-    Ours(
-        "uniform/journal/synced",
-        "causal_vector",
-        "majority_acks",
-        journal=True,
-        synced=True,
-        remarks="'disk'",
-    ),
-    Ours(
-        "uniform/journal/synced/batches",
-        "causal_vector",
-        "majority_acks",
-        batches=True,
-        journal=True,
-        synced=True,
-        remarks="'disk'",
-    ),
-    Ours("uniform/trace", "causal_vector", "majority_acks", trace=True, remarks="recorded"),
+    Ours("uniform", *_UNIFORM, remarks="majority_acks"),
+    Ours("uniform", *_UNIFORM, way="many"),
+    Ours("uniform", *_UNIFORM, way="batches"),
+    Ours("uniform/journal", *_UNIFORM, journal=True, remarks="'write'"),
+    Ours("uniform/journal", *_UNIFORM, way="many", journal=True),
+    Ours("uniform/journal", *_UNIFORM, way="batches", journal=True),
+    Ours("uniform/journal/synced", *_UNIFORM, journal=True, synced=True, remarks="'disk'"),
+    Ours("uniform/journal/synced", *_UNIFORM, way="batches", journal=True, synced=True),
+    Ours("uniform/trace", *_UNIFORM, trace=True, remarks="recorded"),
     Ours("coordinator", "total_coordinator", "direct"),
-    Ours("coordinator/batches", "total_coordinator", "direct", batches=True),
+    Ours("coordinator", "total_coordinator", "direct", way="batches"),
     Ours("lamport", "total_lamport", "direct"),
     Ours("skeen", "total_skeen", "direct"),
 )

@@ -83,6 +83,12 @@ class Sink:
         if self._looking:
             self._look(blob)
 
+    def take_one(self, message: bytes) -> None:
+        """One message of another member, which is no credit: this runs for each of them."""
+        self.delivered += 1
+        if self._looking:
+            self._look(message)
+
     def take_all(self, blobs: Sequence[bytes]) -> None:
         """Blobs of other members that are one message each, and no credit among them."""
         if self._looking:

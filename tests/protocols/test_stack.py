@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from contextlib import suppress
 
@@ -17,6 +18,7 @@ from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.stack import Stack
 
 COMBINATIONS = catalog.combinations()
+Entry = catalog.OrderingEntry | catalog.DisseminationEntry
 
 
 def exchange(stacks: list[Stack], sends: dict[int, int]) -> tuple[list[list[Message]], list[bytes]]:
@@ -55,6 +57,22 @@ def exchange(stacks: list[Stack], sends: dict[int, int]) -> tuple[list[list[Mess
             process, name = timers.popleft()
             perform(process, stacks[process].timer(name))
     return delivered, packets
+
+
+@pytest.mark.parametrize("entry", [*catalog.ORDERINGS.values(), *catalog.DISSEMINATIONS.values()])
+def test_an_algorithm_is_called_what_the_catalog_calls_it(entry: Entry) -> None:
+    assert entry.layer(0, 3).name == entry.name
+
+
+@pytest.mark.parametrize(("ordering", "dissemination"), COMBINATIONS)
+def test_whoever_cannot_send_to_some_says_what_can(ordering: str, dissemination: str) -> None:
+    try:
+        catalog.build(ordering, dissemination, 0, 3).destinations([1])
+    except UsageError as error:
+        found = re.search(r"choose (\w+) over (\w+),", str(error))
+        assert found is not None
+        assert catalog.ORDERINGS[found[1]].order == catalog.ORDERINGS[ordering].order
+        assert catalog.build(found[1], found[2], 0, 3).destinations([1]) == (1,)
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), COMBINATIONS)

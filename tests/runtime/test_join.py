@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 
 import ordercast
 from ordercast import Group, UsageError
+from ordercast.protocols import catalog
+from ordercast.trace.spans import log_files
 
 from .helpers import until
 
@@ -101,7 +105,9 @@ def test_a_message_for_some() -> None:
             with pytest.raises(UsageError, match="no member"):
                 await a.send(b"", to="x")
         async with joined("a", "b") as (a, b):
-            with pytest.raises(UsageError, match="carries broadcasts only"):
+            with pytest.raises(
+                UsageError, match=r"causal_vector .* choose causal_matrix over direct"
+            ):
                 await a.send(b"to one alone", to=["b"])
             await a.send(b"to all")
             assert await take(b, 1) == ["a:1 to all"]
@@ -213,6 +219,15 @@ def test_why_a_message_is_held() -> None:
         ({"peers": "nowhere"}, "does not say who the members are"),
         ({"me": "x"}, "'x' is not in the list"),
         ({"keys": "/nowhere"}, "ordercast keys"),
+        ({"journal": "j", "sync": "disc"}, "sync='disc': choose one of 'write' and 'disk'"),
+        ({"sync": "disk"}, "give journal=DIR as well"),
+        ({"replay_from": 3}, "nothing to replay: give journal=DIR as well"),
+        ({"journal": "j", "replay_from": 0}, "replay_from=0: give a position, from 1 on"),
+        ({"timeout_s": 0}, "timeout_s=0: give more than 0 seconds"),
+        ({"timeout_s": "5"}, "timeout_s='5'"),
+        ({"settings": {"window_bytes": 9}}, "give an ordercast.Settings"),
+        ({"trace": "/proc/x"}, "no trace can be written to /proc/x: No such file"),
+        ({"journal": "/proc/x"}, "/proc/x cannot be opened"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: str) -> None:
@@ -223,6 +238,51 @@ def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: st
                 pass
 
     asyncio.run(run())
+
+
+def test_a_choice_is_listed_once() -> None:
+    with pytest.raises(UsageError) as raised:
+        catalog.choose("causal", "unifrom")
+    words = str(raised.value).rpartition("one of ")[2].split(", ")
+    assert len(words) == len(set(words))
+    assert {"best_effort", "uniform", "majority_acks"} <= set(words)
+
+
+def test_a_trace_of_another_life_is_left_alone(tmp_path: Path) -> None:
+    """A member without memory numbers its messages from 1: no judge could tell the two apart."""
+    trace, journal = tmp_path / "trace", tmp_path / "journal"
+
+    async def live(**options: Any) -> None:
+        async with ordercast.join("g", me="a", peers=addresses("a"), **options) as group:
+            await group.send(b"x")
+            await anext(group)
+
+    def logged() -> bytes:
+        (file,) = log_files(trace)
+        return file.read_bytes()
+
+    asyncio.run(live(trace=trace))
+    before = logged()
+    for options in ({}, {"journal": tmp_path / "new"}):
+        with pytest.raises(UsageError, match=r"an earlier a.*choose another trace directory"):
+            asyncio.run(live(trace=trace, **options))
+    assert logged() == before
+    asyncio.run(live(trace=tmp_path / "another"))
+
+    before = b""
+    trace = tmp_path / "kept"
+    for _ in range(2):  # whoever has a journal goes on
+        asyncio.run(live(trace=trace, journal=journal))
+        assert len(logged()) > len(before)
+        before = logged()
+
+
+def test_help_says_a_word_on_every_argument() -> None:
+    told = inspect.getdoc(ordercast.join) or ""
+    for name in inspect.signature(ordercast.join).parameters:
+        assert re.search(rf"^(\w+, )?{name}\b", told, re.MULTILINE), name
+    for name in ("send", "send_many", "batches", "view", "why_held", "status", "aclose"):
+        assert getattr(Group, name).__doc__, name
 
 
 def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:

@@ -259,3 +259,14 @@ def test_a_peer_that_forgot_what_it_sent_is_another_process() -> None:
     arrive(link, Data(1, [b"x", b"x"], 0))
     with pytest.raises(PeerError, match="has numbered 1 packets, and we have 2"):
         link.resume(0, 1)
+
+
+def test_without_a_connection_nothing_is_written() -> None:
+    link = Link()
+    link.put(b"a packet")
+    link.commit(1, 0)
+    assert link.next_frame() is None
+    link.resume(0, 0)
+    assert link.next_frame() == Data(1, [b"a packet"], 0)
+    link.cut()
+    assert link.next_frame() is None

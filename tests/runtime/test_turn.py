@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from ordercast import Group, Settings
-from ordercast.runtime import outgoing, turn
+from ordercast.runtime import outgoing, timers, turn
+from ordercast.runtime.peer import Peer
 
 from .helpers import until
 from .test_join import joined, take
@@ -20,8 +21,10 @@ NEVER_S = 1000.0
 @pytest.fixture(autouse=True)
 def nothing_leaves_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has just sent waits for a ride for ever, and reports wait as long."""
-    for name in ("REPORT_DELAY_S", "REPORT_RIDE_S", "RIDE_S", "ACK_DELAY_S"):
+    for name in ("REPORT_DELAY_S", "REPORT_RIDE_S", "ACK_DELAY_S"):
         monkeypatch.setattr(turn, name, NEVER_S)
+    monkeypatch.setattr(timers, "RIDE_S", NEVER_S)
+    monkeypatch.setattr(outgoing, "SENDS_S", NEVER_S)
     monkeypatch.setattr(outgoing, "PROMPT_S", -1.0)
 
 
@@ -120,5 +123,82 @@ def test_an_application_that_sends_when_its_own_came_back_seems_to_wait(
         async with joined("a", "b", "c", reliability="uniform") as groups:
             async with asyncio.timeout(20):
                 await asyncio.gather(*(ping(group, 50) for group in groups))
+
+    asyncio.run(run())
+
+
+def test_only_a_task_that_gets_its_own_back_seems_to_wait_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outgoing, "PROMPT_S", NEVER_S)
+    hurries: list[bool] = []
+    pump = Peer.pump
+
+    def watched(peer: Peer, *, hurry: bool = False) -> None:
+        hurries.append(hurry)
+        pump(peer, hurry=hurry)
+
+    monkeypatch.setattr(Peer, "pump", watched)
+
+    async def send(group: Group, times: int) -> None:
+        """While another task takes them."""
+        before = group._handout.bundles_taken
+        for number in range(1, times + 1):
+            await group.send(b"mine")
+            await until(lambda now=before + number: group._handout.bundles_taken == now)
+
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            await asyncio.gather(take(a, 5), send(a, 5), take(b, 5))
+            assert not any(hurries)
+            for _ in range(3):
+                await a.send(b"mine")
+                await take(a, 1)
+            await asyncio.gather(take(b, 3), until(lambda: hurries.count(True) == 2))
+            hurries.clear()
+            await b.send(b"something else")
+            await take(a, 1)
+            assert hurries
+            assert not any(hurries)
+
+    asyncio.run(run())
+
+
+def test_a_timer_that_is_put_off_ends_once_and_not_before() -> None:
+    ended: list[tuple[str, bool]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        ends = {"put off": begin + 0.2, "brought forward": begin + 0.1}
+
+        def on_end(name: str) -> None:
+            ended.append((name, loop.time() > ends[name] - 2 * timers.CLOCK_S))
+
+        async with joined("a", "b", reliability="best_effort") as (a, _):
+            running = timers.Timers(a._node.core, a._node.outgoing, on_end)
+            running.run("put off", begin, begin + 0.05)
+            running.run("brought forward", begin, begin + NEVER_S)
+            for name, end in ends.items():
+                running.run(name, begin, end)
+            assert len(running) == 2
+            await until(lambda: not len(running))
+
+    asyncio.run(run())
+    assert ended == [("brought forward", True), ("put off", True)]
+
+
+def test_acknowledgements_ride_only_as_long_as_there_is_a_ride(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn, "ACK_DELAY_S", 0.01)
+
+    async def run() -> None:
+        settings = Settings(heartbeat_s=30)
+        async with joined("a", "b", reliability="best_effort", settings=settings) as (a, b):
+            await all_send(a, b)
+            assert a._node.core.links[1].unacknowledged  # b waits for a ride
+            monkeypatch.setattr(outgoing, "SENDS_S", 0.0)
+            await until(lambda: not a._node.core.links[1].unacknowledged)
 
     asyncio.run(run())

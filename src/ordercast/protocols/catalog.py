@@ -99,7 +99,7 @@ def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, st
     if reliability is None:
         reliability = max((entry.reliability for entry in fitting), key=RELIABILITIES.index)
     if reliability not in RELIABILITIES:
-        words = [*RELIABILITIES, *DISSEMINATIONS]
+        words = list(dict.fromkeys((*RELIABILITIES, *DISSEMINATIONS)))
         raise UsageError(
             f"there is no reliability {reliability!r}: choose one of {', '.join(words)}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from ordercast.protocols.effects import Effect
@@ -15,11 +16,19 @@ __all__ = ["Destinations", "Dissemination", "Ordering"]
 Destinations = Literal["any", "everyone", "one"]
 
 
+@lru_cache(256)
+def _all_but(size: int, processes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(process for process in range(size) if process not in processes)
+
+
 class Layer:
     """One member's part of an algorithm, in a group of `size` processes 0..size-1."""
 
     destinations: ClassVar[Destinations] = "any"
     """Whom a message may be for: any processes, always everyone, or just one."""
+
+    for_some: ClassVar[str | None] = None
+    """Where that is everyone: the name of one that gives the same order to any processes."""
 
     relays: ClassVar[bool] = False
     """Do messages travel by way of processes that did not create them?"""
@@ -27,6 +36,11 @@ class Layer:
     def __init__(self, me: int, size: int) -> None:
         self.me = me
         self.size = size
+
+    @property
+    def name(self) -> str:
+        """As the catalog has it: each algorithm is a file of its name."""
+        return type(self).__module__.rpartition(".")[2]
 
     def start(self) -> Iterable[Effect]:
         """The group has come together."""
@@ -53,7 +67,7 @@ class Layer:
         return ()
 
     def all_but(self, *processes: int) -> tuple[int, ...]:
-        return tuple(process for process in range(self.size) if process not in processes)
+        return _all_but(self.size, processes)
 
 
 class Ordering(Layer, ABC):

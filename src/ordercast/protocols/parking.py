@@ -7,7 +7,6 @@ the answer to "why is it held?" is at hand.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -31,14 +30,13 @@ class ParkingLot(Generic[Item]):
         each delivery before it asks for the next, since that is what releases the next."""
         if id in self.waiting:
             raise PeerError(f"{id} has come before")
-        ready = deque([(id, item)])
-        while ready:
-            id, item = ready.popleft()
+        ready = [(id, item)]
+        for id, item in ready:  # it grows meanwhile
             missing = lacks(item)
             if missing is None:
                 self.waiting.pop(id, None)
                 yield item
-                ready.extend(self.under.pop(id, ()))
+                ready += self.under.pop(id, ())
             else:
                 self.waiting[id] = item
                 self.under.setdefault(missing, []).append((id, item))

@@ -20,8 +20,12 @@ class Received:
         return id.number <= self.counts[id.origin] or id.number in self.early[id.origin]
 
     def add(self, id: MessageId) -> None:
-        early = self.early[id.origin]
-        early.add(id.number)
-        while self.counts[id.origin] + 1 in early:
-            self.counts[id.origin] += 1
-            early.remove(self.counts[id.origin])
+        origin, number = id
+        counts, early = self.counts, self.early[origin]
+        if not early and number == counts[origin] + 1:  # nearly always
+            counts[origin] = number
+            return
+        early.add(number)
+        while counts[origin] + 1 in early:
+            counts[origin] += 1
+            early.remove(counts[origin])

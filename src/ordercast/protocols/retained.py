@@ -59,7 +59,10 @@ class Retained:
             self.forget(origin)
 
     def forget(self, origin: int) -> None:
-        floor = min(known[origin] for known in self.kept_for)
+        floor = self.received.counts[origin]
+        for known in self.kept_for:
+            if known[origin] < floor:
+                floor = known[origin]
         while self.forgotten[origin] < floor:
             self.forgotten[origin] += 1
             del self.items[origin][self.forgotten[origin]]

@@ -89,19 +89,20 @@ class Stack:
         """Once each and in order; or the reason why nothing can be sent to these."""
         if to is None:
             if self.ordering.destinations == "one":
-                raise UsageError(f"{type(self.ordering).__name__} sends to one process: name it")
+                raise UsageError(f"{self.ordering.name} sends to one process: name it")
             return None
         for layer in (self.ordering, self.dissemination):
             if layer.destinations == "everyone":
+                ordering = self.ordering.for_some or self.ordering.name
                 raise UsageError(
-                    f"{type(layer).__name__} carries broadcasts only: send to everyone, "
-                    "or choose an algorithm whose destinations are 'any'"
+                    f"{layer.name} carries broadcasts only: send to everyone, or choose "
+                    f"{ordering} over direct, which carries messages for some"
                 )
         destinations = tuple(sorted(set(to)))
         if not destinations:
             raise UsageError("a message needs a destination: give one, or None for everyone")
         if self.ordering.destinations == "one" and len(destinations) != 1:
-            raise UsageError(f"{type(self.ordering).__name__} sends to one process at a time")
+            raise UsageError(f"{self.ordering.name} sends to one process at a time")
         for process in destinations:
             if not 0 <= process < self.size:
                 raise UsageError(
@@ -112,14 +113,17 @@ class Stack:
     def _resolve(self, effects: Iterable[Effect]) -> list[HostEffect]:
         """Each effect is seen to before the layer goes on to its next one."""
         resolved: list[HostEffect] = []
+        self._resolve_into(resolved, effects)
+        return resolved
+
+    def _resolve_into(self, resolved: list[HostEffect], effects: Iterable[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Spread):
-                resolved += self._resolve(self.dissemination.spread(effect.item, effect.to))
-            elif isinstance(effect, Arrive):
-                resolved += self._resolve(self.ordering.receive(effect.source, effect.item))
+            if isinstance(effect, Arrive):
+                self._resolve_into(resolved, self.ordering.receive(effect.source, effect.item))
+            elif isinstance(effect, Spread):
+                self._resolve_into(resolved, self.dissemination.spread(effect.item, effect.to))
             else:
                 resolved.append(effect)
-        return resolved
 
 
 class Codec:

@@ -1,6 +1,7 @@
 """Real groups: the same protocol objects, between operating-system processes, over sockets.
 
     join        from a few words to a running member
+    wishes      what it is asked, looked at before anything is opened
     living      memory, core and node of a member, begun and ended together
     group       what an application holds: send, receipts, deliveries
     outgoing    what it sends, bundled, and no more than others can take

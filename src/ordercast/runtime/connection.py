@@ -28,6 +28,9 @@ __all__ = ["Connection", "FinalPeerError"]
 HELLO_TIMEOUT_S = 5.0
 WRITE_BYTES = 2**20
 """So much may wait in the transport; the rest waits in the link."""
+LITTLE_BYTES = 1024
+"""Whoever sends as little as this may well be waited for: it is seen to at once. What more brings
+is committed together with what comes from others in the same turn."""
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +132,10 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._peer is not None:
             self._peer.spoke = True
-            self._host.stir()
+            if nbytes <= LITTLE_BYTES:
+                self._host.turn.commit()
+            else:
+                self._host.stir()
 
     def _take(self, frame: Frame) -> None:
         peer = self._peer

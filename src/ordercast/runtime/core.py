@@ -197,7 +197,9 @@ class Core:
     def _perform(self, effects: Iterable[HostEffect]) -> None:
         accepted: Span | None = None
         for effect in effects:
-            if isinstance(effect, Transmit):
+            if isinstance(effect, Deliver):
+                self._deliver(effect.message)
+            elif isinstance(effect, Transmit):
                 packet = self.codec.encode(effect.packet)
                 message = message_of(effect.packet)
                 own = message is not None and message.id.origin == self.stack.me
@@ -205,8 +207,6 @@ class Core:
                     accepted.control_bytes = len(packet) - len(message.payload)
                     accepted = None
                 self._put(effect.to, packet, own=own)
-            elif isinstance(effect, Deliver):
-                self._deliver(effect.message)
             elif isinstance(effect, Accept):
                 if self.recording:
                     opened = self._open(effect.message)
@@ -237,9 +237,11 @@ class Core:
             self.clock_us(),
             len(message.payload),
         )
-        self.delivered = bundle.end
-        self.last[origin] = max(self.last[origin], bundle.last)
-        self.arrivals.pop(message.id, None)
+        count = len(opened.payloads)
+        self.delivered += count
+        self.last[origin] = max(self.last[origin], opened.first + count - 1)
+        if self.arrivals:
+            self.arrivals.pop(message.id, None)
         self.queue.append(bundle)
         if self.recording:
             self._note("deliver", bundle.time_us, opened)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from itertools import count, repeat
+from operator import length_hint
 
 from msgspec import Struct
 
-__all__ = ["Batch", "Delivery"]
+from ordercast.runtime.bundle import Bundle
+
+__all__ = ["Batch", "Delivery", "OneByOne"]
 
 
 class Delivery(Struct, frozen=True, gc=False):
@@ -43,3 +48,35 @@ class Batch(Struct, frozen=True):
             yield Delivery(
                 self.sender, self.first + place, payload, self.position + place, self.time_us
             )
+
+
+class OneByOne:
+    """A bundle that is taken message by message, by one iterator or by several in turn: what one
+    has taken, no other gets. Deliveries are made in C: this is done for every message."""
+
+    def __init__(self, sender: str, bundle: Bundle, ticks: memoryview | None) -> None:
+        self.ticks = ticks
+        """Where it is noted that one is taken, if it has to be."""
+        more = len(bundle.payloads) - 1
+        self._more = more
+        self._numbers = iter(range(bundle.first, bundle.first + more))
+        self.but_last = map(
+            Delivery,
+            *(repeat(sender), self._numbers, bundle.payloads),
+            *(count(bundle.position), repeat(bundle.time_us)),
+        )
+        """All but the last, with which the whole bundle is taken."""
+        self.last = Delivery(
+            *(sender, bundle.last, bundle.payloads[more], bundle.end, bundle.time_us)
+        )
+
+    @property
+    def taken(self) -> int:
+        """How many were."""
+        return self._more - length_hint(self._numbers)
+
+    def drop(self) -> int:
+        """Nobody gets any more of these. How many were taken."""
+        taken = self.taken
+        deque(self._numbers, maxlen=0)
+        return taken

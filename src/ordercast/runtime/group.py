@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
-from ordercast.runtime.deliveries import Batch, Delivery
+from ordercast.runtime.deliveries import Batch, Delivery, OneByOne
 from ordercast.runtime.holds import Hold, holds
 from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, portions
 from ordercast.runtime.payloads import checked_payload, checked_payloads
@@ -41,10 +41,8 @@ class Group:
         self._indices = {member: index for index, member in enumerate(node.names)}
         self._to_one = node.core.stack.ordering.destinations == "one"
         self._bundle: Bundle | None = None
-        self._place = 0
-        """How many messages of it are taken."""
-        self._ticks: memoryview | None = None
-        """Where that is written down, once one is taken by itself."""
+        self._one_by_one: OneByOne | None = None
+        """What is left of it, once it is taken message by message."""
         self._taken_in_a_row = 0
 
     # Sending.
@@ -108,24 +106,25 @@ class Group:
 
     async def __aiter__(self) -> AsyncIterator[Delivery]:
         """Whoever stops half-way can go on later, with another iterator."""
-        node = self._node
         while True:
             bundle = self._bundle or await self._next_bundle()
             if bundle is None:
                 return
-            sender, time_us, first = node.names[bundle.origin], bundle.time_us, bundle.first
-            position, payloads, last = bundle.position, bundle.payloads, len(bundle.payloads) - 1
-            if self._ticks is None:
-                self._ticks = self._handout.ticks(bundle)
-            ticks = self._ticks
-            while bundle is self._bundle:
-                place = self._place
-                self._place = place + 1
-                if place == last:
-                    self._bundle = None
-                    self._handout.took(bundle)
-                ticks[place] = 1
-                yield Delivery(sender, first + place, payloads[place], position + place, time_us)
+            if self._one_by_one is None:
+                sender, ticks = self._node.names[bundle.origin], self._handout.ticks(bundle)
+                self._one_by_one = OneByOne(sender, bundle, ticks)
+            one_by_one, start = self._one_by_one, bundle.position
+            ticks = one_by_one.ticks
+            for delivery in one_by_one.but_last:
+                if ticks is not None:
+                    ticks[delivery.position - start] = 1
+                yield delivery
+            if bundle is self._bundle:
+                self._bundle = self._one_by_one = None
+                self._handout.took(bundle)
+                if ticks is not None:
+                    ticks[len(bundle.payloads) - 1] = 1
+                yield one_by_one.last
 
     async def __anext__(self) -> Delivery:
         """One delivery, for `anext(group)`."""
@@ -139,18 +138,13 @@ class Group:
             bundle = self._bundle or await self._next_bundle()
             if bundle is None:
                 return
-            self._bundle = None
+            taken = self._drop()
             self._handout.took(bundle)
             self._handout.mark(bundle)
-            if self._place:
-                bundle = bundle.after(bundle.position + self._place - 1)
-            yield Batch(
-                self._node.names[bundle.origin],
-                bundle.first,
-                bundle.payloads,
-                bundle.position,
-                bundle.time_us,
-            )
+            if taken:
+                bundle = bundle.after(bundle.position + taken - 1)
+            sender = self._node.names[bundle.origin]
+            yield Batch(sender, bundle.first, bundle.payloads, bundle.position, bundle.time_us)
 
     async def _next_bundle(self) -> Bundle | None:
         """The bundle that is being taken now; None at the end."""
@@ -160,7 +154,7 @@ class Group:
             await asyncio.sleep(0)
         while self._bundle is None:
             if (bundle := self._handout.next_bundle()) is not None:
-                self._bundle, self._place, self._ticks = bundle, 0, None
+                self._bundle, self._one_by_one = bundle, None
                 self._taken_in_a_row += len(bundle.payloads)
             elif node.over:
                 node.check_healthy()
@@ -170,10 +164,16 @@ class Group:
                 await node.wait()
         return self._bundle
 
+    def _drop(self) -> int:
+        """Iterators go no further in the bundle that they are in. How far they have come."""
+        one_by_one, self._one_by_one, self._bundle = self._one_by_one, None, None
+        return 0 if one_by_one is None else one_by_one.drop()
+
     # Looking.
 
     @property
     def view(self) -> View:
+        """Who the members are, and which of them are here, suspected or given up, right now."""
         node = self._node
         return View(
             me=self.me,
@@ -195,7 +195,7 @@ class Group:
         """Leave. What was sent gets a moment to arrive; iterators end after what is here, or, if
         there is a journal, at once: what was not taken is delivered in the next life."""
         if self._node.remembers:
-            self._bundle = None
+            self._drop()
         await self._node.aclose()
 
     async def __aenter__(self) -> Group:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, Bundle
+from ordercast.runtime.bundle import Bundle
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
 
 __all__ = ["Handout"]
-
-_UNHEEDED = memoryview(bytearray(BUNDLE_MESSAGES_MAX))
 
 
 class Handout:
@@ -49,8 +47,9 @@ class Handout:
         if self._journal is not None:
             self._journal.mark(bundle.end)
 
-    def ticks(self, bundle: Bundle) -> memoryview:
-        """The same for the messages of a bundle one by one: store a 1 at the place of each."""
+    def ticks(self, bundle: Bundle) -> memoryview | None:
+        """The same for the messages of a bundle one by one: store a 1 at the place of each. None
+        if nobody remembers it."""
         if self._journal is None:
-            return _UNHEEDED
+            return None
         return self._journal.ticks(bundle.position - 1, len(bundle.payloads))

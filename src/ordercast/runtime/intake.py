@@ -51,10 +51,8 @@ class Intake:
     def see_to_all(self) -> None:
         """Hand what has come to the core, after what is being sent."""
         self._node.outgoing.flush()
-        timers, self._timers = self._timers, []
-        for name in timers:
-            self._inputs.other("timer", name)
-            self._node.stir()
+        if self._timers:
+            self._end_timers()
         packets, self._packets = self._packets, []
         take = self._inputs.take
         for peer, packet in packets:
@@ -66,6 +64,12 @@ class Intake:
                     peer.connection.refuse(error)
             if self._core.delivered == before:
                 self._look_at_held()
+
+    def _end_timers(self) -> None:
+        timers, self._timers = self._timers, []
+        for name in timers:
+            self._inputs.other("timer", name)
+            self._node.stir()
 
     def _look_at_held(self) -> None:
         """Counting looks at all that is held; so the more there is, the more rarely it is counted,

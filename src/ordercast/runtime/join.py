@@ -19,6 +19,7 @@ from ordercast.runtime.living import living
 from ordercast.runtime.logs import about
 from ordercast.runtime.node import Node
 from ordercast.runtime.settings import Settings
+from ordercast.runtime.wishes import check_wishes
 from ordercast.trace import Manifest
 from ordercast.trace.spans import SpanLog
 
@@ -48,15 +49,32 @@ async def join(
 ) -> AsyncIterator[Group]:
     """Be a member of a group for as long as the block lasts.
 
-    `order` is a word people know (`fifo`, `causal`, `total`, …) or an ordering of the catalog;
-    `reliability` is `best_effort`, `reliable`, `uniform` or a dissemination of the catalog, and by
-    default the strongest that goes with the order. `peers` says who the others are or how to find
-    them. Returns when all members are there; a member that comes back with its `journal` does not
-    wait for anyone. By default a member without a journal is given up when it has been away for
-    half a minute, since it could not come back, and one with a journal is waited for.
+    Returns when all members are there; a member that comes back with its `journal` does not wait
+    for anyone. By default a member without a journal is given up when it has been away for half a
+    minute, since it could not come back, and one with a journal is waited for.
+
+    group, me     the group's name, and this member's
+    peers         who the others are, as {name: "host:port"} with this member in it, or a TOML file;
+                  or how to find them, such as "registry:DIR?size=3"
+    order         a word people know (`fifo`, `causal`, `total`, …) or an ordering of the catalog
+    reliability   `best_effort`, `reliable`, `uniform`, or a dissemination of the catalog; by
+                  default the strongest that goes with the order
+    listen        "host:port" or a host, if not where `peers` says
+    keys          the directory of this member's certificates: mutual TLS
+    insecure      plain TCP between hosts, on purpose; on one machine it is plain without a word
+    journal       a directory that brings the member back after a kill
+    sync          what the journal outlives: "write" a kill, "disk" a power loss too
+    replay_from   deliver again from this position on, out of the journal
+    trace         a directory for logs that `ordercast verify` judges; all members may share it. One
+                  trace is one life of the group: a member that is not back from its journal, and
+                  finds rows of its own there, is refused
+    timeout_s     how long to wait for the others
+    on_progress   called with a `Presence` whenever somebody has come
+    settings      what may be tuned: `ordercast.Settings`
     """
-    if replay_from is not None and journal is None:
-        raise UsageError("without a journal there is nothing to replay: give journal=DIR as well")
+    check_wishes(
+        sync=sync, journal=journal, replay_from=replay_from, timeout_s=timeout_s, settings=settings
+    )
     algorithm = catalog.choose(order, reliability)
     entrance = Entrance(group, me, peers, listen=listen, keys=keys, insecure=insecure)
     async with contextlib.AsyncExitStack() as stack:
@@ -98,8 +116,7 @@ async def _member(
         log = None
         if trace is not None:
             manifest = _manifest(group, membership, *algorithm)
-            log = SpanLog(Path(trace), me, run=group, process=index, manifest=manifest)
-            stack.enter_context(log)
+            log = stack.enter_context(_log(Path(trace), me, group, index, manifest))
         async with living(
             lambda: catalog.build(*algorithm, index, len(names)),
             door=entrance.door,
@@ -114,6 +131,13 @@ async def _member(
             addresses = {place: membership.addresses[name] for place, name in enumerate(names)}
             node.dial(addresses, entrance.locate)
             yield node, recovered
+
+
+def _log(directory: Path, me: str, group: str, index: int, manifest: Manifest) -> SpanLog:
+    try:
+        return SpanLog(directory, me, run=group, process=index, manifest=manifest)
+    except OSError as error:
+        raise UsageError(f"no trace can be written to {directory}: {error.strerror}") from None
 
 
 def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:

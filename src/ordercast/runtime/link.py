@@ -102,9 +102,11 @@ class Link:
 
     def next_frame(self, *, hurry: bool = False) -> Data | None:
         """The next frame to write, if the connection is open and anything may leave."""
+        if not self._waiting or not self.open:
+            return None
         written = self.acknowledged + len(self._flying)
         ready = self.cleared - written
-        if not self.open or ready <= 0:
+        if ready <= 0:
             return None
         packets: list[bytes] = []
         size = 0

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal
 
+from ordercast.errors import UsageError
 from ordercast.protocols.stack import Stack
 from ordercast.runtime.core import Core
 from ordercast.runtime.door import Door
@@ -18,6 +19,11 @@ from ordercast.runtime.weather import Weather
 from ordercast.trace.spans import SpanLog
 
 __all__ = ["living"]
+
+_TAKEN = (
+    "{directory} already has the trace of an earlier {name}, and this one, which comes back from "
+    "no journal, would number its messages from 1 again: choose another trace directory"
+)
 
 
 @contextlib.asynccontextmanager
@@ -57,6 +63,8 @@ async def living(
             core = memory.recall(log, replay_from=replay_from)
         recovered = core is not None
         if core is None:
+            if log is not None and log.position:
+                raise UsageError(_TAKEN.format(directory=log.directory, name=door.name))
             core = Core(build(), life=secrets.token_hex(8))
             if memory is not None:
                 memory.begin(core)

@@ -60,7 +60,8 @@ class Node:
         self.settings = settings or Settings()
         self.patience_s = self.settings.patience_s(journal=journal is not None)
         """After how long an absent member is given up; None: never."""
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[None] = self._loop.create_future()
         """Ends with an exception when this member cannot go on: a bug of ours shows up where
         nobody awaits anything, the journal cannot be written, or the others gave it up."""
         self.journal = journal
@@ -85,7 +86,7 @@ class Node:
         self.turn = Turn(self, inputs, peers, journal=journal, log=log, on_release=self._released)
         self.closed = False
         """Whether this member has left, or is leaving."""
-        self._news = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
         self.bundles_sent = 0
         self.bytes_sent = 0
 
@@ -133,12 +134,17 @@ class Node:
 
     def wake(self) -> None:
         """Something has happened that those who `wait` may wait for."""
-        self._news.set()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for one in waiting:
+                if not one.done():  # it may have been cancelled
+                    one.set_result(None)
 
     async def wait(self) -> None:
         """Until something has happened: a delivery, a settled bundle, room, presence, the end."""
-        self._news.clear()
-        await self._news.wait()
+        one = self._loop.create_future()
+        self._waiting.append(one)
+        await one
 
     @property
     def remembers(self) -> bool:
@@ -196,7 +202,7 @@ class Node:
         if not self.failure.done():
             self.failure.cancel()
         self.outgoing.wake_all()
-        self._news.set()
+        self.wake()
 
     # What its parts call.
 
@@ -214,13 +220,15 @@ class Node:
         self._dialling.cancel()
         self.reception.abort()
         self.outgoing.wake_all()
-        self._news.set()
+        self.wake()
 
     def _released(self, delivered: int, bundles: int) -> None:
         """So much may be seen by the application now."""
+        news = delivered > self.handout.visible or self.outgoing.busy
         self.handout.visible = delivered
         self.outgoing.settle(bundles)
-        self._news.set()
+        if news:
+            self.wake()
 
     def _stop(self) -> None:
         """No timer of any kind ends any more."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
 
@@ -23,7 +23,9 @@ BUNDLE_BYTES = 64 * 2**10
 MANY = 16
 """So many messages within the lingering time, and company is worth waiting for."""
 PROMPT_S = 0.0003
-"""Whoever sends within so long after it got its own message back has waited for that."""
+"""A task that sends within so long after it got its own message back has waited for that."""
+SENDS_S = 0.002
+"""Whoever has sent a bundle within so long is likely to send the next within the same time."""
 OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
 
@@ -49,18 +51,21 @@ def portions(payloads: list[bytes], total: int) -> Iterator[tuple[list[bytes], i
 class Slot:
     """A bundle, from when its first message is sent; its number is known once it leaves."""
 
-    __slots__ = ("first", "number", "payloads", "to")
+    __slots__ = ("first", "number", "payloads", "sender", "to")
 
     def __init__(self, first: int, to: tuple[int, ...] | None) -> None:
         self.first = first
         self.to = to
         self.payloads: list[bytes] = []
         self.number = 0
+        self.sender = asyncio.current_task()
+        """Who has sent the first one."""
 
 
 class Outgoing:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._loop = asyncio.get_running_loop()
         self.slot: Slot | None = None
         """What is being filled."""
         self.bytes = 0
@@ -74,6 +79,7 @@ class Outgoing:
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._left_at = 0.0
         self._back_at = 0.0
+        self._back_to: asyncio.Task[Any] | None = None
         self._prompt = False
         self._window_began = 0.0
         self._lately = 0
@@ -84,19 +90,20 @@ class Outgoing:
         """How many messages have yet to leave."""
         return len(self.slot.payloads) if self.slot is not None else 0
 
-    @property
     def awaited(self) -> bool:
         """Whether anyone here waits to hear how a bundle stands with the others, or seems to: an
-        application that sends the moment it got its own message back waits for each."""
-        return bool(self._waiters) or self._prompt
+        application that sends the moment it got its own message back waits for each. Of that one
+        the others are told once, or their answers would be answered as fast, and so on."""
+        prompt, self._prompt = self._prompt, False
+        return prompt or bool(self._waiters)
 
     def came_back(self) -> None:
         """The application has taken a bundle of its own."""
-        self._back_at = asyncio.get_running_loop().time()
+        self._back_at, self._back_to = self._loop.time(), asyncio.current_task()
 
-    def left_within(self, seconds: float) -> bool:
-        """Whether a bundle has left as lately as that."""
-        return asyncio.get_running_loop().time() - self._left_at < seconds
+    def keeps_sending(self) -> bool:
+        """Whether a bundle has left so lately that the next will leave before long."""
+        return self._loop.time() - self._left_at < SENDS_S
 
     def begin(self, to: tuple[int, ...] | None) -> Slot:
         """A new bundle for these members."""
@@ -136,7 +143,7 @@ class Outgoing:
         self.slot, self.bytes = None, 0
         self.stop()
         payloads, slot.payloads = slot.payloads, []
-        self._left(len(payloads))
+        self._left(slot, len(payloads))
         slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
         self._measure()
         self._node.intake.see_to_all()
@@ -180,24 +187,24 @@ class Outgoing:
             for waiter in waiters:
                 waiter.set()
 
-    def _left(self, count: int) -> None:
-        now = asyncio.get_running_loop().time()
+    def _left(self, slot: Slot, count: int) -> None:
+        now = self._loop.time()
         if now - self._window_began >= self._node.settings.linger_s:
             self._window_began, self._lately = now, 0
         self._lately += count
         self._left_at = now
-        self._prompt = now - self._back_at < PROMPT_S
+        self._prompt = now - self._back_at < PROMPT_S and slot.sender is self._back_to
+        slot.sender = None
 
     def _schedule(self) -> None:
-        loop = asyncio.get_running_loop()
-        left_s = self._left_at + self._node.settings.linger_s - loop.time()
+        left_s = self._left_at + self._node.settings.linger_s - self._loop.time()
         if self._lately < MANY or left_s <= 0:
-            self._timer = loop.call_soon(self._time_is_up)
+            self._timer = self._loop.call_soon(self._time_is_up)
         else:
-            self._timer = loop.call_later(left_s, self._time_is_up)
+            self._timer = self._loop.call_later(left_s, self._time_is_up)
 
     def _time_is_up(self) -> None:
         try:
-            self.flush()
+            self._node.turn.end_with(self.flush)
         except Exception as bug:
             self._node.fail(bug)

@@ -14,7 +14,8 @@ def checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
     """The messages, and their size in all."""
     those = list(payloads)
     size = sum(map(len, those))
-    if size > PAYLOAD_BYTES_MAX or not {bytes}.issuperset(map(type, those)):
+    # Of all ways to look at the type of many, this is the fastest.
+    if size > PAYLOAD_BYTES_MAX or list(map(type, those)).count(bytes) != len(those):
         those = [checked_payload(payload) for payload in those]
         size = sum(map(len, those))
     return those, size

@@ -78,11 +78,12 @@ class Standing:
 
     def outstanding(self) -> int:
         """Bytes that the slowest member has yet to take."""
-        return max(
-            owed - taken
-            for process, (owed, taken) in enumerate(zip(self.owed, self.taken, strict=True))
-            if not self.gone >> process & 1
-        )
+        most = 0
+        for process, owed in enumerate(self.owed):
+            left = owed - self.taken[process]
+            if left > most and not self.gone >> process & 1:
+                most = left
+        return most
 
     def waits_for(self, number: int) -> list[int]:
         """Who has yet to deliver the bundle, as far as is known."""

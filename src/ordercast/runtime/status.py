@@ -98,8 +98,8 @@ def status_of(group: Group) -> Status:
     node, view = group._node, group.view
     core = node.core
     queued = sum(len(bundle.payloads) for bundle in core.queue)
-    if group._bundle is not None:
-        queued -= group._place
+    if group._one_by_one is not None:
+        queued -= group._one_by_one.taken
     queued_bytes = sum(bundle.cost for bundle in core.queue)
     held = core.stack.held()
     lacking = _lacking(node)

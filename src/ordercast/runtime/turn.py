@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ordercast.runtime.inputs import LoggedCore
 from ordercast.runtime.journal import Journal
-from ordercast.runtime.link import Link
 from ordercast.runtime.peer import Peer
+from ordercast.runtime.timers import Timers
 from ordercast.trace.spans import Span
 
 if TYPE_CHECKING:
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Log", "Turn"]
 
 REPORT_DELAY_S = 0.001
-REPORT_EVERY_S = 0.004
+REPORT_EVERY_S = 0.008
 """Nobody waits for most reports: not every frame has to carry one."""
-REPORT_RIDE_S = 0.008
+REPORT_RIDE_S = 0.01
 """How long one waits for a ride, if this member sends all the time."""
-RIDE_S = 0.002
-"""Whoever has sent a bundle within so long is likely to send the next within the same time."""
 ACK_DELAY_S = 0.01
 """Acknowledgements of packets only let the other end forget."""
 
@@ -64,12 +62,9 @@ class Turn:
         self._log = log
         self._on_release = on_release
         self._stirred = False
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._riding: set[str] = set()
-        """Those that were put off."""
+        self._protocols = Timers(self._core, node.outgoing, self._timer_ends)
         self._report_timer: asyncio.TimerHandle | None = None
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._hurried = False
         self._due_bytes = max(node.settings.window_bytes // 4, 1)
         self._stopped = False
 
@@ -77,28 +72,36 @@ class Turn:
     def timers(self) -> int:
         """How many are running, the protocol's and our own."""
         own = (self._report_timer, self._ack_timer)
-        return len(self._timers) + sum(timer is not None for timer in own)
+        return len(self._protocols) + sum(timer is not None for timer in own)
 
     def stir(self) -> None:
         """Commit at the end of this turn."""
         if not self._stirred and not self._node.failure.done():
             self._stirred = True
-            self._loop.call_soon(self.commit)
+            self._loop.call_soon(self._end)
+
+    def end_with(self, step: Callable[[], None]) -> None:
+        """The last step of a turn: whatever it stirs up is committed with the rest, right away."""
+        self._stirred = True
+        step()
+        self.commit()
+
+    def _end(self) -> None:
+        if self._stirred:  # it may have been committed meanwhile
+            self.commit()
 
     def stop(self) -> None:
         """No timer ends any more; what is left can still be committed."""
         self._stopped = True
-        for timer in (*self._timers.values(), self._report_timer, self._ack_timer):
+        self._protocols.stop()
+        for timer in (self._report_timer, self._ack_timer):
             if timer is not None:
                 timer.cancel()
-        self._timers.clear()
         self._report_timer = self._ack_timer = None
 
     def end_timers(self) -> None:
         """Do now what the protocol meant to do before long: there will be no later."""
-        for name in list(self._timers):
-            self._timers[name].cancel()
-            self._timer_ends(name)
+        self._protocols.end_all()
 
     def commit(self) -> None:
         self._stirred = False
@@ -106,16 +109,18 @@ class Turn:
             return
         try:
             core = self._core
-            for peer in self._peers.values():
+            peers = self._peers.values()
+            for peer in peers:
                 if self._reports_now(peer):
                     self._report(peer)
-            self._arm()
-            marks = [(p.link, p.link.sent, p.link.received) for p in self._peers.values()]
+            if not self._stopped:
+                self._protocols.start()
+            marks = [(peer, peer.link.sent, peer.link.received) for peer in peers]
             spans, core.spans = core.spans, []
-            release = partial(self._release, marks, spans, core.delivered, core.stack.sent)
             if self._journal is None:
-                release()
+                self._release(marks, spans, core.delivered, core.stack.sent)
             else:
+                release = partial(self._release, marks, spans, core.delivered, core.stack.sent)
                 self._journal.commit(release)
                 if self._journal.full:
                     self._journal.cut(core.snapshot())
@@ -124,7 +129,8 @@ class Turn:
 
     def hurry(self, peer: Peer) -> None:
         """This peer's application waits for word from us: nothing is put off."""
-        peer.waits = self._hurried = True
+        peer.waits = True
+        self._protocols.hurry()
 
     def took(self, origin: int) -> None:
         """The application has taken something of this peer's."""
@@ -133,7 +139,7 @@ class Turn:
 
     def _release(
         self,
-        marks: list[tuple[Link, int, int]],
+        marks: list[tuple[Peer, int, int]],
         spans: list[Span],
         delivered: int,
         bundles: int,
@@ -143,17 +149,17 @@ class Turn:
             return
         if spans and self._log is not None:
             self._log.write(spans)
-        for link, sent, received in marks:
-            link.commit(sent, received)
         reports = acks = False
-        hurry = self._node.outgoing.awaited
-        for peer in self._peers.values():
+        hurry = self._node.outgoing.awaited()
+        for peer, sent, received in marks:
+            link = peer.link
+            link.commit(sent, received)
             peer.pump(hurry=hurry)
             # Whoever leaves has no time to lose: the peer may be leaving too, and waiting for this.
-            if peer.link.owes_ack_now or self._stopped:
+            if link.owes_ack_now or self._stopped:
                 self._tell(peer)
             reports = reports or self._core.owes_report(peer.index)
-            acks = acks or peer.link.owes_ack
+            acks = acks or link.owes_ack
         if reports:
             self._report_soon()
         if acks:
@@ -162,7 +168,7 @@ class Turn:
 
     def _report_soon(self) -> None:
         if self._report_timer is None and not self._stopped:
-            rides = self._node.outgoing.left_within(RIDE_S)
+            rides = self._node.outgoing.keeps_sending()
             delay_s = REPORT_RIDE_S if rides else REPORT_DELAY_S
             self._report_timer = self._loop.call_later(delay_s, self._report_all)
 
@@ -178,6 +184,9 @@ class Turn:
 
     def _acknowledge_all(self) -> None:
         self._ack_timer = None
+        if self._node.outgoing.keeps_sending():  # they ride, and what came since will
+            self._acknowledge_soon()
+            return
         for peer in self._peers.values():
             if peer.link.owes_ack:
                 peer.acknowledge()
@@ -191,12 +200,11 @@ class Turn:
             peer.acknowledge()
 
     def _reports_now(self, peer: Peer) -> bool:
-        if self._due(peer):
-            return True
-        if not self._core.owes_report(peer.index):
-            return False
-        rides = peer.link.sent > peer.link.cleared
-        return peer.waits or (rides and self._loop.time() - peer.reported_at >= REPORT_EVERY_S)
+        ready = peer.waits or (
+            peer.link.sent > peer.link.cleared  # it rides
+            and self._loop.time() - peer.reported_at >= REPORT_EVERY_S
+        )
+        return (ready and self._core.owes_report(peer.index)) or self._due(peer)
 
     def _due(self, peer: Peer) -> bool:
         """Whether so much of it was taken that it may be waiting for room."""
@@ -209,32 +217,7 @@ class Turn:
         peer.waits = False
         self._inputs.other("report", peer.index, peer.reported)
 
-    def _arm(self) -> None:
-        """Start the timers that the protocol has asked for; one of the same name is replaced. A
-        short one is meant to let company come: whoever sends all the time has it before long."""
-        started, self._core.started = self._core.started, []
-        hurried, self._hurried = self._hurried, False
-        if hurried:
-            started += self._riding
-        if not started or self._stopped:
-            return
-        rides = not hurried and self._node.outgoing.left_within(RIDE_S)
-        for name in started:
-            if name in self._timers:
-                self._timers.pop(name).cancel()
-                self._riding.discard(name)
-            delay_us = self._core.timers.get(name)
-            if delay_us is None:
-                continue
-            delay_s = delay_us / 1e6
-            if rides and delay_s < RIDE_S:
-                delay_s = RIDE_S
-                self._riding.add(name)
-            self._timers[name] = self._loop.call_later(delay_s, self._timer_ends, name)
-
     def _timer_ends(self, name: str) -> None:
-        self._timers.pop(name, None)
-        self._riding.discard(name)
         try:
             self._node.intake.timer_ended(name)
         except Exception as bug:

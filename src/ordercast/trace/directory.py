@@ -32,7 +32,10 @@ def event_files(path: Path) -> list[Path]:
     """Every events file of a trace, in a fixed order."""
     if path.is_file():
         if path.suffix not in (".jsonl", ".parquet"):
-            raise TraceError(f"{path}: an events file ends in .jsonl or .parquet")
+            raise TraceError(
+                f"{path}: an events file ends in .jsonl or .parquet; rows of another kind, such as "
+                "CSV, are taken with --format table, and other systems' logs with --format auto"
+            )
         return [path]
     if not path.is_dir():
         raise TraceError(f"{path}: there is no such file or directory")
@@ -41,9 +44,19 @@ def event_files(path: Path) -> list[Path]:
     if not files:
         raise TraceError(
             f"{path}: not a trace: it has neither events.jsonl nor events/*.parquet in it, and no "
-            "logs of members"
+            f"logs of members{_elsewhere(path)}"
         )
     return files
+
+
+def _elsewhere(path: Path) -> str:
+    """What to do with files that are not where they belong."""
+    if any(path.glob("*.parquet")) or any(path.glob("*.csv")):
+        return (
+            f"; put Parquet files with a trace's columns into {path / 'events'}, or let --format "
+            "table read what lies there"
+        )
+    return ""
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -72,10 +72,21 @@ class OneRun:
         return names[process] if process < len(names) and names[process] else f"p{process}"
 
     def process(self, word: str) -> int:
-        """The process that is meant, by its index or by its name."""
+        """The process that is meant: by its name, its index, or its index as in p2."""
         names = self.manifest.processes if self.manifest else ()
         if word in names:
             return names.index(word)
-        if not re.fullmatch(r"\d{1,9}", word, re.ASCII) or (names and int(word) >= len(names)):
-            raise UsageError(f"{self.trace}: there is no process {word!r} in it")
-        return int(word)
+        match = re.fullmatch(r"p?(\d{1,9})", word, re.ASCII)
+        if match is None or (names and int(match[1]) >= len(names)):
+            known = (
+                "" if not names else f": choose from {', '.join(map(self.who, range(len(names))))}"
+            )
+            raise UsageError(f"{self.trace}: there is no process {word!r} in it{known}")
+        return int(match[1])
+
+    def message(self, word: str) -> Id:
+        """The message that is meant: 0:3, p0:3, or the third of a process by its name."""
+        origin, _, number = word.rpartition(":")
+        if origin and not origin.isdecimal() and re.fullmatch(r"\d+", number, re.ASCII):
+            return self.process(origin), int(number)
+        return parse_id(word)

@@ -89,7 +89,7 @@ class SpanLog:
         self._manifest = manifest.to_json().decode() if manifest is not None else None
         self._process = process
         self._rotate_bytes = rotate_bytes
-        self._directory = directory
+        self.directory = directory
         self._name = name
         self.position = 0
         """Of the next row."""
@@ -128,7 +128,7 @@ class SpanLog:
 
     def _begin(self, number: int) -> None:
         self._number = number
-        path = self._directory / f"{self._name}-{number:04}{SUFFIX}"
+        path = self.directory / f"{self._name}-{number:04}{SUFFIX}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         self._bytes = 0
         body = _encode(Head(self._run, self._process, self.position, self._manifest))

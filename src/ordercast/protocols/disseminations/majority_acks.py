@@ -101,7 +101,8 @@ class MajorityAcks(Dissemination):
                 self.lagging.add(origin)
             yield from self._settle(origin)
         yield from self._tell_soon()
-        yield from self._pull_later()
+        if self.lagging:
+            yield from self._pull_later()
 
     def timer(self, name: str) -> Iterable[Effect]:
         if name == TELL:

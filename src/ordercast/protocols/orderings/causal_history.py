@@ -41,6 +41,7 @@ class Dependent(Struct, frozen=True, array_like=True, tag="causal_history"):
 class CausalHistory(Ordering):
     items = Dependent
     destinations = "everyone"
+    for_some = "causal_matrix"
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)

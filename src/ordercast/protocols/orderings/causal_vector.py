@@ -38,6 +38,7 @@ class Stamped(Struct, frozen=True, array_like=True, tag="causal_vector"):
 class CausalVector(Ordering):
     items = Stamped
     destinations = "everyone"
+    for_some = "causal_matrix"
 
     def __init__(self, me: int, size: int) -> None:
         super().__init__(me, size)

@@ -1,6 +1,7 @@
 """A member's memory on disk: what came in, in order, so that a killed member comes back as it was.
 
     segment     what a file of the journal looks like, read back with suspicion
+    zeros       what was never written of one
     writer      one such file being written
     committer   group commit: a thread that writes and syncs while the loop goes on
     taken       how far the application has come, in a file that costs no system call to change

@@ -19,9 +19,8 @@ told that it was safe. So it is cut off, and everything else that does not fit i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from struct import Struct as Layout
 from typing import BinaryIO
@@ -31,6 +30,7 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import JournalError
+from ordercast.runtime.journal.zeros import has_hole, last_used
 
 __all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_head"]
 
@@ -39,8 +39,6 @@ MAGIC = b"ordcast\n"
 VERSION = 1
 END = b"\xe1"
 """Ends every batch. Not zero, so that zeros at the end of a file are never part of one."""
-SECTOR_BYTES = 512
-"""The least that a disk writes as a whole; larger sectors are multiples of it."""
 FILE_HEAD_BYTES_MAX = 2**16
 
 _FILE_HEAD = Layout("<8sII")
@@ -73,11 +71,8 @@ class Keys(Struct, frozen=True):
         seed = crc32(file_head[: -_LENGTH.size])
         return cls(seed, crc32(b"marker", seed))
 
-    def batch_head(self, parts: Iterable[bytes], length: int, offset: int) -> bytes:
-        """For a body of that length, given in parts."""
-        checksum = self.seed
-        for part in parts:
-            checksum = crc32(part, checksum)
+    def batch_head(self, body: bytes, offset: int) -> bytes:
+        length, checksum = len(body), crc32(body, self.seed)
         place = crc32(_PLACE.pack(self.marker, length, checksum, offset), self.seed)
         return _BATCH_HEAD.pack(self.marker, length, checksum, place)
 
@@ -142,7 +137,7 @@ class Segment:
                 pass
             if self.end == self._start:
                 raise self._corrupt(self._start, "the snapshot does not fit its checksum")
-            used = _last_used(file)
+            used = last_used(file)
             if used > self.end:
                 self._judge(file, self.end, used)
             return used - self.end
@@ -173,12 +168,12 @@ class Segment:
         rest = file.read(_BATCH_HEAD.size)
         head = self.keys.read_head(rest, offset)
         if head is None:
-            torn = used - offset < _BATCH_HEAD.size or _has_hole(rest, offset)
+            torn = used - offset < _BATCH_HEAD.size or has_hole(rest, offset)
         else:
             end = offset + _BATCH_HEAD.size + head[0] + len(END)
             torn = used < end
             if used == end:
-                torn = _has_hole(rest + file.read(head[0] + len(END)), offset)
+                torn = has_hole(rest + file.read(head[0] + len(END)), offset)
         if not torn:
             raise self._corrupt(offset, "the last record was written as a whole and has changed")
 
@@ -239,23 +234,3 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _last_used(file: BinaryIO) -> int:
-    """Where the zeros begin that end a file."""
-    end = file.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - (1 << 18))
-        file.seek(start)
-        kept = len(file.read(end - start).rstrip(b"\0"))
-        if kept:
-            return start + kept
-        end = start
-    return 0
-
-
-def _has_hole(data: bytes, offset: int) -> bool:
-    """Whether all that the data has of some sector is zero."""
-    first = SECTOR_BYTES - offset % SECTOR_BYTES
-    bounds = [0, *range(first, len(data), SECTOR_BYTES), len(data)]
-    return any(not data[start:end].strip(b"\0") for start, end in pairwise(bounds))

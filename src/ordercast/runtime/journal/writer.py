@@ -12,8 +12,6 @@ from ordercast.runtime.journal.segment import END, Keys, file_head, name_of, rec
 __all__ = ["BATCH_BYTES_MAX", "SegmentWriter", "sync_directory", "sync_file"]
 
 BATCH_BYTES_MAX = 2**32 - 1
-PARTS_MAX = 256
-"""More than these are copied into one: a system call takes only so many."""
 AHEAD_BYTES = 4 << 20
 """So much is zeroed at a time where every batch is synced: a sync that finds the length of the
 file unchanged has less to do."""
@@ -67,19 +65,17 @@ class SegmentWriter:
 
     def write(self, parts: Sequence[bytes]) -> None:
         """One batch. What an error leaves of it in the file is for the next reader to cut off."""
-        if len(parts) > PARTS_MAX:
-            parts = (b"".join(parts),)
-        size = sum(map(len, parts))
-        if size > BATCH_BYTES_MAX:
-            raise OSError(errno.EFBIG, f"{size} bytes are too many for one commit")
-        head = self._keys.batch_head(parts, size, self.end)
-        length = len(head) + size + len(END)
+        body = b"".join(parts)
+        if len(body) > BATCH_BYTES_MAX:
+            raise OSError(errno.EFBIG, f"{len(body)} bytes are too many for one commit")
+        head = self._keys.batch_head(body, self.end)
+        length = len(head) + len(body) + len(END)
         if self._ahead and self.end + length > self._zeroed:
             self._zero(self.end + length)
-        written = os.writev(self._fd, (head, *parts, END))
+        written = os.writev(self._fd, (head, body, END))
         if written != length:
             # A full disk says so when it is asked for the rest.
-            rest = memoryview(b"".join((head, *parts, END)))
+            rest = memoryview(head + body + END)
             while written < length:
                 written += os.write(self._fd, rest[written:])
         self.end += length

@@ -1,0 +1,105 @@
+"""One bundle, taken message by message, by one iterator or several, and in what order they like."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ordercast import Group
+
+from .helpers import until
+from .test_join import joined, take
+from .test_lives import Pair
+
+pytestmark = pytest.mark.timeout(60)
+
+COUNT = 10
+
+
+async def bundle_for(group: Group, sender: Group) -> None:
+    """Ten messages of the sender's are here, in one bundle."""
+    await sender.send_many([b"%d" % number for number in range(1, COUNT + 1)])
+    await until(lambda: group._handout.visible == COUNT)
+    assert len(group._node.core.queue) == 1
+
+
+def test_iterators_share_a_bundle_and_no_message_comes_twice() -> None:
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            await bundle_for(b, a)
+            one, other = aiter(b), aiter(b)
+            numbers = [(await anext(each)).number for each in (one, one, other, one, other)]
+            assert numbers == [1, 2, 3, 4, 5]
+            assert b.status().queued == COUNT - 5
+            async for batch in b.batches():
+                assert (batch.first, batch.position, len(batch)) == (6, 6, 5)
+                break
+            await a.send(b"the next")
+            async with asyncio.timeout(20):
+                assert (await anext(one)).payload == b"the next"
+            for each in (one, other):
+                await each.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(run())
+
+
+def test_each_delivery_is_what_was_sent() -> None:
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            await bundle_for(b, a)
+            (bundle,) = b._node.core.queue
+            async for delivery in b:
+                number = delivery.number
+                assert (delivery.sender, delivery.payload) == ("a", b"%d" % number)
+                assert (delivery.position, delivery.time_us) == (number, bundle.time_us)
+                if number == COUNT:
+                    break
+            assert not b._node.core.queue  # though nobody has asked for more
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("taken", [1, COUNT - 1, COUNT])
+def test_what_was_taken_is_remembered_to_the_message(tmp_path: Path, taken: int) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, reliability="best_effort") as pair:
+            a, b = await pair.both()
+            await bundle_for(b, a)
+            await take(b, taken)
+            assert b._node.journal is not None
+            assert b._node.journal.taken == taken
+            await pair.die("b", b)
+            b = await pair.join("b")
+            await a.send(b"the next")
+            left = [f"a:{n} {n}" for n in range(taken + 1, COUNT + 1)]
+            assert await take(b, len(left) + 1) == [*left, f"a:{COUNT + 1} the next"]
+
+    asyncio.run(run())
+
+
+def test_whoever_leaves_and_remembers_gets_no_more_of_a_bundle(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Pair(tmp_path, reliability="best_effort") as pair:
+            a, b = await pair.both()
+            await bundle_for(b, a)
+            deliveries = aiter(b)
+            assert (await anext(deliveries)).number == 1
+            await pair.leave("b")
+            assert [delivery.number async for delivery in deliveries] == []
+
+    asyncio.run(run())
+
+
+def test_whoever_is_cancelled_while_it_waits_leaves_no_trace() -> None:
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            waiting = asyncio.create_task(take(b, 1))
+            await until(lambda: bool(b._node._waiting))
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await a.send(b"for another")
+            assert await take(b, 1) == ["a:1 for another"]
+
+    asyncio.run(run())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,8 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.cli import VERBS, main, parser
+from ordercast.trace.spans import log_files
+from tests.runtime.test_join import addresses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +35,29 @@ def test_the_simulations_run(command: str, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)) == 0
+
+
+@pytest.mark.timeout(60)
+def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
+    """As three processes, twice: the second time they come back from their journals."""
+    [program] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    for name, address in addresses("a", "b", "c").items():
+        program = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{address}"', program)
+    (tmp_path / "orders.py").write_text(program)
+    for life in (1, 2):
+        members = {
+            me: subprocess.Popen(
+                [sys.executable, "orders.py", me], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            )
+            for me in "abc"
+        }
+        for me, member in members.items():
+            said, _ = member.communicate(timeout=40)
+            assert member.returncode == 0
+            assert sorted(said.splitlines()) == [
+                f"{me} got {sender}:{life} created by {sender}" for sender in "abc"
+            ]
+    assert len(log_files(tmp_path / "trace")) == 3
 
 
 def test_the_sample_log_gives_the_verdict_that_is_told(spark: SparkSession, tmp_path: Path) -> None:

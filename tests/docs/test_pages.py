@@ -78,6 +78,14 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(file), f"{page.name} links to {target}"
 
 
+def test_every_page_is_listed_and_the_list_is_found() -> None:
+    listed = (DOCS / "README.md").read_text()
+    assert [page.name for page in DOCS.glob("*.md") if f"]({page.name})" not in listed] == [
+        "README.md"
+    ]
+    assert "(docs/README.md)" in (DOCS.parent / "README.md").read_text()
+
+
 def test_every_picture_and_every_story_is_shown() -> None:
     shown = {
         (page.parent / target).resolve()

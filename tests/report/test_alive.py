@@ -3,6 +3,7 @@ after, whoever asks, with a mouse or with keys."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,34 @@ def test_zoom_scales_the_diagram_and_its_names(tab: Tab) -> None:
     assert tab.js("document.querySelector('.level').textContent") == "140 %"
     after = [tab.js(size.format(box)) for box in ("svg.diagram", "svg.names")]
     assert after == pytest.approx([1.4 * height for height in before], rel=0.01)
+
+
+def test_one_can_jump_to_what_befell_a_long_run(browser: Chromium, tmp_path: Path) -> None:
+    trace = random_run(1, size=4, messages=60, crash=True)
+    partitions = [
+        {"sides": "0|1,2,3", "start_us": start, "end_us": start + 5_000}
+        for start in (40_000, 100_000)
+    ]
+    manifest = replace(trace.manifest, extra={"partitions": partitions})
+    tab = opened(browser, tmp_path / "page.html", replace(trace, manifest=manifest))
+    told = []
+    places = []
+    for _ in range(4):
+        tab.click(".toolbar button[aria-label^='Go to the next']")
+        told.append(tab.js("document.querySelector('.toolbar .moment').textContent"))
+        places.append(tab.js("document.querySelector('.full .scroll').scrollLeft"))
+    [dead] = {event.process for event in trace.events if event.kind == "crash"}
+    parted = "partition 0 | 1,2,3"
+    assert told[:3] == [f"p{dead} crashed (1 of 3)", f"{parted} (2 of 3)", f"{parted} (3 of 3)"]
+    assert told[3] == told[0]
+    assert places[0] < places[1] < places[2]
+    assert places[3] < places[1]
+
+
+def test_a_calm_or_short_run_has_nothing_to_jump_to(browser: Chromium, tmp_path: Path) -> None:
+    for trace in (random_run(1, size=4, messages=60), random_run(1, messages=2, crash=True)):
+        tab = opened(browser, tmp_path / "page.html", trace)
+        assert tab.js("document.querySelector('.toolbar .moment')") is None
 
 
 # Ten thousand events

@@ -109,3 +109,16 @@ def test_a_long_run_is_printed_in_strips(browser: Chromium, tmp_path: Path) -> N
     paper = base64.b64decode(tab.call("Page.printToPDF")["data"])
     assert paper[:5] == b"%PDF-"
     assert tab.js("printed") == tab.js("document.querySelectorAll('.full .strip').length") > 3
+
+
+def test_on_a_narrow_screen_every_verdict_is_whole(browser: Chromium, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    trace = run(QUESTION)
+    page.write_text(render(judgement_on([trace], broken()), [trace]), encoding="utf-8")
+    tab = browser.open(page, width=420)
+    inside = "document.querySelector('table.verdicts').parentElement"
+    assert tab.js(f"{inside}.scrollWidth <= {inside}.clientWidth")
+    words = "[...document.querySelectorAll('.verdicts caption, .verdicts td.sentence:not(:empty)')]"
+    edges = tab.js(f"{words}.map(e => e.getBoundingClientRect().right)")
+    assert len(edges) > 1
+    assert max(edges) <= 420

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_it_says_what_differs(pair: tuple[Sample, Sample]) -> None:
     for told in (
         "Causal order, pairwise total order, acyclic total order and 2 more held in A and not in B",
         "5 verdicts differ, 6 are the same.",
-        "A is run held, B is run broke.",
+        "A is run held B is run broke",
         "causal order ✓ holds ✗ violated 0:1 came before 1:1, but p2 delivered 1:1 without it",
         "Ordering causal_vector unordered",
         "Seed 7 7",
@@ -49,6 +50,22 @@ def test_the_same_run_twice_has_no_difference(pair: tuple[Sample, Sample]) -> No
     words = Page(compare(pair[0], pair[0])).words
     assert "The verdicts on both runs are the same" in words
     assert "p0, p1 and p2 delivered the same in the same order." in words
+    assert "No verdict differs. The same in both (11)" in words
+
+
+def test_runs_of_the_same_name_are_told_apart_by_where_they_are(
+    pair: tuple[Sample, Sample],
+) -> None:
+    sources = [replace(pair[0], source=source) for source in ("out", "other/out")]
+    words = Page(compare(*sources)).words
+    assert "A is run held in out B is run held in other/out" in words
+
+
+def test_what_an_import_says_is_told_in_words(pair: tuple[Sample, Sample]) -> None:
+    extra = {"imported": {"format": "table", "files": ["a.csv", "b.csv"], "notes": []}}
+    imported = sample(run(HELD, name="held", order="causal_vector", extra=extra))
+    words = Page(compare(pair[0], imported)).words
+    assert "Imported not stated format table; files a.csv, b.csv" in words
 
 
 def test_other_traffic_is_told(pair: tuple[Sample, Sample]) -> None:

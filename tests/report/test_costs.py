@@ -119,3 +119,22 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     assert len(heights) == 12
     assert min(b - a for a, b in pairwise(heights)) >= 11
     assert 0 < heights[0] < heights[-1] < float(drawing.get("height", ""))
+
+
+def test_lines_upon_each_other_take_turns() -> None:
+    same = [(3.0, 10.0), (6.0, 20.0)]
+    lines = [Line(name, same, hue) for hue, name in enumerate(("a", "b", "c"))]
+    lines.append(Line("alone", [(3.0, 15.0), (6.0, 15.0)], 3))
+    drawing = ElementTree.fromstring(line_plot(lines, title="t", x_words=str, y_words=str))
+    curves = drawing.findall(f".//{SVG}path[@class='curve']")
+    dashes = [(path.get("stroke-dasharray"), path.get("stroke-dashoffset")) for path in curves]
+    assert dashes == [("9 18", "0"), ("9 18", "-9"), ("9 18", "-18"), (None, None)]
+    dots = [float(dot.get("r", "0")) for dot in drawing.findall(f".//{SVG}circle")]
+    assert dots == [6.0, 6.0, 4.5, 4.5, 3.0, 3.0, 3.0, 3.0]
+
+
+def test_copies_below_one_are_explained() -> None:
+    trace = run(HELD)
+    plots = plots_of(costs_of(History(trace)), depths_of(History(trace)))
+    [copies] = [plot for plot in plots if plot.title.startswith("Copies")]
+    assert "no copy of its own messages" in copies.note

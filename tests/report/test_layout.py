@@ -131,6 +131,18 @@ def test_overlapping_waits_go_below_each_other() -> None:
     assert layout.lanes[0].tracks == 0
 
 
+def test_however_many_wait_at_once_a_lane_stays_low() -> None:
+    sends = [f"{number} p0 send 0:{number}" for number in range(1, 201)]
+    arrivals = [f"{2000 - number} p1 receive 0:{number}" for number in range(2, 201)]
+    rest = ["3000 p1 receive 0:1", *(f"3000 p1 deliver 0:{n}" for n in range(1, 201))]
+    _, layout = laid_out(run("\n".join([*sends, *arrivals, *rest]), size=2))
+    lane = layout.lanes[1]
+    assert lane.tracks == 199
+    assert lane.bottom - lane.top < 140
+    assert lane.bar_top(lane.tracks) <= lane.bottom
+    assert lane.bar_height > 0
+
+
 def test_without_clocks_there_is_no_axis() -> None:
     axis = laid_out(random_run(1, clocks=False))[1].axis
     assert (axis.ticks, axis.cuts) == ((), ())

@@ -13,6 +13,8 @@ import pytest
 
 from ordercast.errors import UsageError
 from ordercast.report import Limits, render, write
+from ordercast.report.facts import facts_of_run
+from ordercast.report.history import History
 from ordercast.trace import Event, Manifest, Trace
 from ordercast.trace.verdicts import Judgement, Verdict
 from tests.report.builders import HELD, QUESTION, broken, judgement_on, random_run, run
@@ -58,6 +60,18 @@ def page_of(trace: Trace, *verdicts: Verdict, **limits: int) -> Page:
 
 
 # What it says
+
+
+def test_the_weather_of_a_run_under_faults_is_in_its_plan() -> None:
+    calm = {"weather": "no delays"}
+    for extra, told in (
+        (calm, True),
+        ({**calm, "faults": "delay:20ms"}, False),
+        ({"weather": "delays of 1 to 2 ms", "faults": "loss:1%"}, True),
+    ):
+        trace = run(HELD, extra=extra)
+        names = {fact.name for fact in facts_of_run(History(trace), len(trace.events))}
+        assert ("weather" in names) == told
 
 
 def test_the_table_has_each_property_with_its_sentence() -> None:

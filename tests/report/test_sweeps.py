@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from ordercast.errors import TraceError
 from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
@@ -74,6 +75,15 @@ def test_curves_against_size_and_loss(sweep: Path) -> None:
     assert page.words.count("Control bytes of a message") == 8
 
 
+def test_the_table_names_both_layers(sweep: Path) -> None:
+    rows = read_sweep(sweep)
+    assert "Ordering Dissemination Processes" in Page(render_sweep(rows)).words
+    assert "causal_vector direct 3" in Page(render_sweep(rows)).words
+    rows[0] = replace(rows[0], to="some")
+    assert "Ordering Dissemination To Processes" in Page(render_sweep(rows)).words
+    assert "fifo direct some 3" in Page(render_sweep(rows)).words
+
+
 def test_one_size_and_no_loss_has_no_curve(sweep: Path) -> None:
     rows = [row for row in read_sweep(sweep) if row.processes == 3 and not row.faults]
     assert "there is no curve to draw" in Page(render_sweep(rows)).words
@@ -91,3 +101,11 @@ def test_it_opens_without_complaint(browser: Chromium, sweep: Path) -> None:
     tab = browser.open(page)
     assert tab.js("document.querySelectorAll('.plot .curve').length") == 8 * 6 * 2
     assert (tab.complaints(), tab.requests()) == ([], [page.as_uri()])
+
+
+def test_names_are_written_as_they_are(browser: Chromium, sweep: Path) -> None:
+    page = sweep / "page.html"
+    page.write_text(render_sweep(read_sweep(sweep)), encoding="utf-8")
+    cell = "document.querySelector('.configurations tbody th')"
+    shown = f"getComputedStyle({cell}, '::first-letter').textTransform"
+    assert browser.open(page).js(shown) == "none"

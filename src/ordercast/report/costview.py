@@ -13,6 +13,7 @@ __all__ = ["plots_of"]
 ROWS_MAX = 16
 LINES_MAX = 8
 POINTS_MAX = 300
+OWN_NOTE = "A process needs no copy of its own messages, so this can be below one."
 SPREAD_NOTE = "Dot: half were faster; thick: 90 %; tick and figure: 99 %; thin: the slowest."
 
 
@@ -26,7 +27,8 @@ def plots_of(costs: Sequence[Cost], depths: Mapping[int, Sequence[tuple[int, int
     plots += _depths(costs, depths)
     if not depths:
         plots += _bars("Most messages held at once", {c: c.depth_max for c in costs})
-    plots += _bars("Copies that arrived, for each message delivered", {c: c.copies for c in costs})
+    copies = {c: c.copies for c in costs}
+    plots += _bars("Copies that arrived, for each message delivered", copies, note=OWN_NOTE)
     plots += _bars("Control bytes, for each message delivered", {c: c.control_bytes for c in costs})
     return plots
 
@@ -44,13 +46,13 @@ def _ranges(title: str, values: Mapping[Cost, Spread | None]) -> Iterator[Plot]:
     yield Plot(title, drawing, f"{SPREAD_NOTE}{_left_out(len(rows), ROWS_MAX, 'slowest')}")
 
 
-def _bars(title: str, values: Mapping[Cost, float | None]) -> Iterator[Plot]:
+def _bars(title: str, values: Mapping[Cost, float | None], note: str = "") -> Iterator[Plot]:
     rows = [Bar(c.name, c.process, value) for c, value in values.items() if value is not None]
     if not rows or not any(row.value for row in rows):
         return
     shown = sorted(rows, key=lambda row: -row.value)[:ROWS_MAX] if len(rows) > ROWS_MAX else rows
     drawing = bar_plot(shown, title=title, words=lambda value: f"{value:.3g}")
-    yield Plot(title, drawing, _left_out(len(rows), ROWS_MAX, "highest").strip())
+    yield Plot(title, drawing, f"{note}{_left_out(len(rows), ROWS_MAX, 'highest')}".strip())
 
 
 def _depths(

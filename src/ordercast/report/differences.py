@@ -136,9 +136,10 @@ def cost_pairs(left: History, right: History) -> list[Pair]:
 def _cost(name: str, values: Sequence[float | None], words: Callable[[float], str]) -> Pair:
     left, right = values
     note = ""
-    if left and right and left != right:
-        note = f"{right / left:.2g} times as much" if right > left else f"{right / left:.0%} of it"
     shown = ["" if value is None else words(value) for value in values]
+    if left and right and shown[0] != shown[1]:
+        ratio = right / left
+        note = f"{ratio:.2g} times as much" if ratio >= 1.05 else f"{ratio:.0%} of it"
     return Pair(name, shown[0], shown[1], note)
 
 

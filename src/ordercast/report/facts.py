@@ -21,6 +21,11 @@ _TOLD_ELSEWHERE = (
 )
 
 
+_CALM = "no delays"
+"""What a launcher says of its own weather. The fault plan may delay all the same, so beside one it
+would read as a contradiction."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     name: str
@@ -53,9 +58,12 @@ def facts_of_run(history: History, events: int) -> list[Fact]:
         facts.append(Fact("Messages", f"{len(history.sends):,}"))
         facts += [*_waits(history), *_metadata(trace)]
     facts.insert(1, Fact("Processes", f"{len(trace.members):,}"))
-    for key, value in trace.manifest.extra.items():
-        if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {}):
-            facts.append(Fact(key.replace("_", " "), _shortened(value)))
+    facts += [
+        Fact(key.replace("_", " "), _shortened(value))
+        for key, value in trace.manifest.extra.items()
+        if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {})
+        if not (key == "weather" and value == _CALM and trace.manifest.extra.get("faults"))
+    ]
     return facts
 
 
@@ -109,6 +117,8 @@ def _shortened(value: object) -> str:
         value = told
     if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
         value = ", ".join(map(str, value))
+    if isinstance(value, dict):
+        value = "; ".join(f"{key} {_shortened(item)}" for key, item in value.items() if item)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= VALUE_MAX else text[: VALUE_MAX - 1] + "…"
 

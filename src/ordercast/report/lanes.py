@@ -20,7 +20,8 @@ BAR_HEIGHT = 13.0
 TRACK = 15.0
 TRACKS_SPACIOUS = 6
 """With more waits at once than this, bars get thin and lose their labels."""
-TRACK_THIN = 2.5
+TRACKS_HIGH = 90.0
+"""However many wait at once, a lane is no higher: it is as high where nobody waits, too."""
 NOTE = 22.0
 PITCHES = ((4, 86.0), (8, 74.0), (16, 62.0))
 """Up to so many lanes, so far apart: arrows are easier to follow the steeper they are."""
@@ -63,16 +64,14 @@ class Lane:
 
     @property
     def bar_height(self) -> float:
-        return _track_height(self.tracks) - 0.5 if self.crowded else BAR_HEIGHT
+        return max(_track_height(self.tracks) - 0.5, 0.6) if self.crowded else BAR_HEIGHT
 
     def bar_top(self, track: int) -> float:
         return self.y + BAR_TOP + track * _track_height(self.tracks)
 
 
 def _track_height(tracks: int) -> float:
-    if tracks <= TRACKS_SPACIOUS:
-        return TRACK
-    return max(TRACKS_SPACIOUS * TRACK / tracks, TRACK_THIN)
+    return TRACK if tracks <= TRACKS_SPACIOUS else TRACKS_HIGH / tracks
 
 
 def build_bars(scene: Scene, xs: Sequence[float], end: float) -> tuple[Bar, ...]:

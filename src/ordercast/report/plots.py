@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from ordercast.report.overlap import Curve, overlap_of
 from ordercast.report.pieces import COLOURS
 from ordercast.report.scales import Scale, ticks
 from ordercast.report.svg import element, number, points
@@ -75,15 +76,22 @@ def line_plot(
     crowded = not steps and min(ys) > 0 and max(ys) > CROWDED * min(ys)
     up = Scale(min(ys) if crowded else 0.0, max(ys) or 1.0, HEIGHT - BOTTOM, TOP, log=crowded)
     shapes = [*_vertical(up, y_words), *_horizontal(across, x_words, sorted(set(xs)))]
-    for line in lines:
-        placed = [(across(x), up(y)) for x, y in line.points]
+    curves = [[(across(x), up(y)) for x, y in line.points] for line in lines]
+    for line, placed in zip(lines, curves, strict=True):
+        overlap = overlap_of(placed, [] if steps else curves)
         path = _stairs(placed) if steps else points(*placed)
-        dots = [] if steps else list(_dots(line, placed, y_words))
+        dots = [] if steps else list(_dots(line, placed, y_words, overlap.radius))
         shapes.append(
             element(
                 "g",
                 element("title", line.name),
-                element("path", d=path, class_="curve"),
+                element(
+                    "path",
+                    d=path,
+                    class_="curve",
+                    stroke_dasharray=overlap.dashes,
+                    stroke_dashoffset=overlap.offset,
+                ),
                 *dots,
                 class_=_hue(line.hue),
             )
@@ -143,10 +151,10 @@ def bar_plot(bars: Sequence[Bar], *, title: str, words: Words) -> Markup:
     return _svg(shapes, WIDTH, TOP + ROW * len(bars) + 4, title)
 
 
-def _dots(line: Line, placed: Sequence[tuple[float, float]], words: Words) -> Iterator[Markup]:
-    for (x, y), (_, value) in zip(placed, line.points, strict=True):
+def _dots(line: Line, curve: Curve, words: Words, radius: float) -> Iterator[Markup]:
+    for (x, y), (_, value) in zip(curve, line.points, strict=True):
         told = element("title", f"{line.name}: {words(value)}")
-        yield element("circle", told, cx=x, cy=y, r=3, class_="dot")
+        yield element("circle", told, cx=x, cy=y, r=radius, class_="dot")
 
 
 def _stairs(placed: Sequence[tuple[float, float]]) -> str:

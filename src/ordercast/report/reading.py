@@ -53,7 +53,9 @@ def read_samples(
     if is_small(path):
         traces = {trace.manifest.run: trace for trace in Trace.load(path, quiesced=quiesced)}
         return [
-            Sample(_known(traces, one.run, path), len(traces[one.run].events), one)
+            Sample(
+                _known(traces, one.run, path), len(traces[one.run].events), one, source=str(path)
+            )
             for one in judged
         ]
     rows = _Rows(path)
@@ -74,7 +76,7 @@ def read_samples(
             trace = Trace.of(manifests[one.run], events)
         else:
             trace = Trace.bare(one.run, events, quiesced=quiesced)
-        samples.append(Sample(trace, size, one, around))
+        samples.append(Sample(trace, size, one, around, source=str(path)))
     return samples
 
 

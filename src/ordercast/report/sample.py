@@ -41,6 +41,8 @@ class Sample:
     """Of a huge run, the rows beside those of the witnesses."""
     costs: Sequence[Cost] | None = None
     """From the result tables, if they are at hand."""
+    source: str = ""
+    """Where it was read, as the reader of the page knows it."""
 
     @property
     def outcome(self) -> Outcome:

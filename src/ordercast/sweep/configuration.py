@@ -17,9 +17,9 @@ from ordercast.protocols import catalog
 from ordercast.protocols.stack import Stack
 from ordercast.simulator.faults import parse_faults
 from ordercast.simulator.plan import Network, Plan, Traffic
+from ordercast.simulator.recording import manifest_of
 from ordercast.simulator.run import Ending
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.waits import write_waits
 
 __all__ = ["Configuration", "LeftOut", "To", "combine"]
 
@@ -93,21 +93,10 @@ class Configuration:
         return shlex.join(words)
 
     def manifest(self, seed: int, ending: Ending) -> Manifest:
-        return Manifest(
-            run=self.run(seed),
-            processes=tuple(f"p{process}" for process in range(self.processes)),
-            quiesced=ending.quiesced,
-            order=self.ordering,
-            dissemination=self.dissemination,
-            extra={
-                "seed": seed,
-                "faults": self.faults,
-                "replay": self.replay(seed),
-                "promises": list(self.promises),
-                "clock": "virtual",
-                "waiting": write_waits(ending.waiting),
-                "held": write_waits(ending.held),
-            },
+        return manifest_of(
+            *(self.plan(seed), ending, self.run(seed), self.ordering, self.dissemination),
+            faults=self.faults,
+            replay=self.replay(seed),
         )
 
 
@@ -134,18 +123,19 @@ def combine(
     to: Sequence[To] | None,
     faults: Sequence[str],
     threshold: int | None,
+    reliability: str = "best_effort",
 ) -> tuple[list[Configuration], list[LeftOut]]:
     """Every combination that can be simulated, and why the others cannot.
 
-    Without `disseminations` each ordering takes the one that suits it, and without `to` it sends
-    to everyone if it can.
+    Without `disseminations` each ordering takes the one that suits it and is as reliable as asked
+    for, and without `to` it sends to everyone if it can.
     """
     for plan in faults:
         parse_faults(plan, Network())
     made: dict[Configuration, None] = {}
     reasons: dict[str, list[str]] = {}
     for ordering, size, plan in product(orderings, processes, faults):
-        lower = disseminations or [catalog.choose(ordering)[1]]
+        lower = disseminations or [catalog.choose(ordering, reliability)[1]]
         usual: To = "one" if catalog.ORDERINGS[ordering].destinations == "one" else "everyone"
         for dissemination, whom in product(lower, to or [usual]):
             one = Configuration(

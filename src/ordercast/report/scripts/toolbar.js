@@ -71,8 +71,23 @@ class Toolbar {
         made(null, "span", { class: "group" }, smaller, level, larger),
         made(null, "label", { class: "group" }, "Messages", this.search, this.matches),
         made(null, "span", filter, "Processes", ...this.chips()),
+        ...this.jumps(button),
       ),
     );
+  }
+
+  // Through a run of many screens, from one thing that befell it to the next.
+  *jumps(button) {
+    const moments = momentsIn(this.drawing.strips);
+    if (!moments.length) return;
+    const told = made(null, "output", { class: "moment" });
+    let at = -1;
+    const next = button("Next", "Go to the next crash, return or partition", () => {
+      at = (at + 1) % moments.length;
+      told.textContent = `${moments[at].text} (${at + 1} of ${moments.length})`;
+      this.drawing.reveal(moments[at]);
+    });
+    yield made(null, "span", { class: "group" }, "Crashes, partitions", next, told);
   }
 
   *chips() {
@@ -111,4 +126,21 @@ class Toolbar {
     this.matches.textContent = `${this.at + 1} of ${this.found.length}`;
     this.drawing.reveal(this.found[this.at]);
   }
+}
+
+// What befell a run that is too long for one screen, from left to right, asleep or not.
+function momentsIn(strips) {
+  if (!strips.pieces.length) return [];
+  const found = new Map();
+  const add = (x, text, key = text) => found.set(key, { x, text: text.replace(/ \(.*|: nothing.*/, "") });
+  const part = (x, text) => add(x, text, `${x} ${text}`); // the same sides may be parted twice
+  const first = (kinds) => strips.list.querySelectorAll(`.strip:first-child :is(${kinds})`);
+  for (const mark of first(".mark.crash, .mark.recover")) add(mark.querySelector(".hit").cx.baseVal.value, hintOf(mark));
+  for (const shade of first(".partition > rect")) part(shade.x.baseVal.value, shade.parentNode.querySelector("title").textContent);
+  for (const { left, right, shape } of strips.pieces) {
+    const [, kind, text] = /^<g class="(partition|mark crash|mark recover)\b.*?<title>(.*?)<\/title>/.exec(shape) ?? [];
+    if (kind === "partition") part(left, plain(text));
+    else if (kind) add((left + right) / 2, plain(text));
+  }
+  return [...found.values()].sort((one, other) => one.x - other.x);
 }

@@ -1,0 +1,55 @@
+"""Simulating from Python: the public names, and a trace that says what was run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ordercast import simulator
+from ordercast.errors import UsageError
+from ordercast.oracle import judge
+from ordercast.simulator import Crash, Network, Plan, Traffic, record
+from ordercast.trace import Trace, TraceWriter
+
+PLAN = Plan(3, 7, Network(loss=0.1), traffic=Traffic(4))
+
+
+def test_every_public_name_is_there() -> None:
+    for name in simulator.__all__:
+        assert getattr(simulator, name) is not None
+
+
+def test_a_plan_gives_the_same_trace_each_time() -> None:
+    assert record(PLAN) == record(PLAN)
+    assert record(PLAN) != record(Plan(3, 8, Network(loss=0.1), traffic=Traffic(4)))
+
+
+def test_people_choose_by_the_words_of_join() -> None:
+    manifest = record(PLAN, order="total", run="mine").manifest
+    assert (manifest.run, manifest.order, manifest.dissemination) == (
+        *("mine", "total_coordinator"),
+        "direct",
+    )
+    assert record(PLAN, reliability="uniform").manifest.dissemination == "majority_acks"
+    with pytest.raises(UsageError, match="no order 'best'"):
+        record(PLAN, order="best")
+
+
+def test_the_manifest_promises_what_was_run_and_the_run_keeps_it() -> None:
+    crashed = Plan(3, 7, crashes=(Crash(2, at_us=20_000),), traffic=Traffic(4))
+    trace = record(crashed, reliability="uniform")
+    promised = trace.manifest.extra["promises"]
+    assert {"causal", "uniform_agreement"} <= set(promised)
+    assert trace.manifest.quiesced
+    verdicts = {verdict.property: verdict.verdict for verdict in judge(trace)}
+    assert [verdicts[name] for name in promised] == ["holds"] * len(promised)
+    assert "uniform_agreement" not in record(crashed).manifest.extra["promises"]
+
+
+def test_it_can_be_written_and_read_again(tmp_path: Path) -> None:
+    trace = record(PLAN)
+    with TraceWriter(tmp_path / "out") as writer:
+        writer.write_all(trace.events)
+        writer.add_manifest(trace.manifest)
+    assert Trace.load(tmp_path / "out") == [trace]

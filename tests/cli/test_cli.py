@@ -92,7 +92,7 @@ def test_a_scenario_can_be_played_and_its_trace_kept(
     [
         ([], "the following arguments are required: VERB"),
         (["fly"], "invalid choice: 'fly'"),
-        (["simulate", "--ordering", "best"], "invalid choice: 'best'"),
+        (["simulate", "--ordering", "best"], "there is no order 'best'"),
         (["simulate", "--processes", "many"], "invalid int value: 'many'"),
         (["simulate", "--processes", "0"], "a group of 0 has no members"),
         (["simulate", "--messages", "-1"], "--messages and --payload count from 0"),

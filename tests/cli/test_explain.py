@@ -192,3 +192,15 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFi
         words[1] = str(tmp_path / "events.jsonl")
         assert main(words) == 0
         assert capsys.readouterr().out == output
+
+
+def test_processes_go_by_index_by_p_and_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = write(tmp_path / "t", [run("r", "s1 d0:1", "d0:1 s1 d1:1", names=["ann", "bob"])])
+    told = explained(capsys, trace, "0:1", "1:1")
+    assert explained(capsys, trace, "ann:1", "p1:1") == told
+    waits = explained(capsys, trace, "ann:1", "--at", "bob")
+    assert explained(capsys, trace, "p0:1", "--at", "p1") == waits
+    assert main(["explain", str(trace), "carl:1", "0:1"]) == 2
+    assert "there is no process 'carl' in it: choose from ann, bob" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
     code, done = main(command(tmp_path, "--once")), capsys.readouterr()
     assert code == 0, done.err
     summary = done.out.splitlines()[0]
-    assert summary.startswith("3 in, 0 released, 1 held, 1 malformed, 1 duplicates, oldest for ")
+    assert summary.startswith("3 in, 0 released, 1 held, 1 malformed, 1 duplicate, oldest for ")
     assert summary.endswith(" s: b:1 of r waits for a:1")
     assert "columns, as in the files that are there: after:array<string>,number:" in done.err
     assert rows(tmp_path / "out" / "aside") == [("odd", None)]
@@ -88,9 +88,9 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
 
 
 REFUSED = {
-    ("--start", "0"): "ordercast stream: this checkpoint was made with start = 1, and now start "
+    ("--start", "0"): "order: this checkpoint was made with start = 1, and now start "
     "is 0: go on with what it was made with, or begin with a new checkpoint",
-    ("--wait", "1s", "--policy", "release"): "ordercast stream: this checkpoint was made without a "
+    ("--wait", "1s", "--policy", "release"): "order: this checkpoint was made without a "
     "time to wait, and now there is one: go on as the query was begun, or begin with a new checkp",
     ("--checkpoint", "other"): "other has no state of an order: is it the checkpoint of such a qu",
     ("--checkpoint", "junk"): "junk is no checkpoint that Spark can go on from",

@@ -88,7 +88,7 @@ def test_files_of_events_in_any_format_of_spark_s_will_do(
 
     assert main([*command, "--schema", "run string, process int, position long"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("ordercast stream: the stream has no column 'kind', and a trace has run")
+    assert last.startswith("ordercast stream watch: the stream has no column 'kind', and a trace")
 
 
 def asdict(verdict: Verdict) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def test_a_bad_row_ends_it_with_a_sentence(
     (tmp_path / "events.jsonl").write_bytes(encode_event(swapped(1)[0]) + b"{}\n")
     assert main(["stream", "watch", str(tmp_path)]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith(f"ordercast stream: {tmp_path}/events.jsonl, line 2: not an event")
+    assert last.startswith(f"ordercast stream watch: {tmp_path}/events.jsonl, line 2: not an event")
 
 
 @pytest.mark.parametrize(

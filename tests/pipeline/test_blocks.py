@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 SEEDS = 80
+KNOTTED = (212, 1272, 1703)
+"""Here knots that go on for several blocks take in others."""
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_in_blocks_or_whole(
     tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Counter[tuple[str, str]] = Counter()
-    for seed in range(SEEDS):
+    for seed in (*range(SEEDS), *KNOTTED):
         random = Random(seed)
         events = multicast(seed)
         manifest = manifest_of(events, quiesced=random.random() < 0.6)
@@ -201,6 +203,55 @@ def test_however_far_it_reaches_it_is_right_or_noticed(
         )
     assert told["right"] > 1
     assert told["noticed"] > 5
+
+
+def straggler(at: int) -> LOGS:
+    """At some moment, the first process delivers a message of its own long after the second one
+    has, which delivered that before another one."""
+    logs: LOGS = [[] for _ in range(3)]
+    sent = [0, 0, 0]
+
+    def send(p: int, *readers: int) -> tuple[int, int]:
+        sent[p] += 1
+        logs[p].append(("send", p, sent[p], readers))
+        return p, sent[p]
+
+    def deliver(p: int, message: tuple[int, int]) -> None:
+        logs[p].append(("deliver", *message, None))
+
+    for i in range(200):
+        if i == at:
+            other = send(2, 0, 1)
+            deliver(0, other)
+            late = send(0, 0, 1)
+            deliver(1, late)
+            deliver(1, other)
+        if i == at + 12:
+            deliver(0, late)
+        message = send(i % 3, (i + 1) % 3, (i + 2) % 3)
+        deliver((i + 1) % 3, message)
+        deliver((i + 2) % 3, message)
+    return logs
+
+
+def test_a_witness_may_have_to_do_with_a_message_of_the_next_block(
+    tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sketches, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(judging, "MARGINS", (4,))
+    right = 0
+    for at in range(40, 80):
+        events = table_of(straggler(at))
+        manifest = manifest_of(events, quiesced=True)
+        path = write(tmp_path / str(at), events, manifest, 100)
+        try:
+            found = in_blocks(path, manifest)
+        except Unhealthy:
+            continue
+        right += 1
+        assert found.verdicts.to_pylist() == whole(path, manifest).verdicts.to_pylist(), at
+    assert right > 20
 
 
 def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -254,3 +256,63 @@ def test_an_error_that_nobody_can_mend_stays_what_it_is(spark: object) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND") as raised, session() as same:
         same.table("nowhere")
     assert "nowhere" in raised.value.__notes__[0]
+
+
+def alive(scratch: Path) -> list[str]:
+    """The processes that were told of this directory."""
+    told = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(scratch).encode() in (process / "cmdline").read_bytes():
+                told.append(process.name)
+        except OSError:  # it has ended
+            continue
+    return told
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("log.txt", signal.SIGINT),
+        ("blockmgr-*", signal.SIGTERM),
+        ("artifacts-*", signal.SIGINT),
+    ],
+)
+def test_who_is_interrupted_says_so_in_a_line_and_leaves_nothing(
+    tmp_path: Path, moment: str, number: int
+) -> None:
+    """While the JVM starts, while Spark starts in it, and while it judges."""
+    trace = write(tmp_path / "trace", [run("r", "s1 d0:1", "d0:1")])
+    (scratch := tmp_path / "scratch").mkdir()
+    verify = subprocess.Popen(
+        [sys.executable, "-m", "ordercast", "verify", str(trace)],
+        env=os.environ | {"TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + TIMEOUT_S
+    while not list(scratch.glob(f"ordercast-spark-*/{moment}")) and time.monotonic() < end:
+        time.sleep(0.01)
+    verify.send_signal(number)
+    try:
+        said, told = verify.communicate(timeout=TIMEOUT_S)
+    finally:
+        verify.kill()
+    assert (verify.returncode, said) == (128 + number, "")
+    assert told == f"judging {trace} on Spark …\nordercast verify: interrupted\n"
+    while (left := alive(scratch)) and time.monotonic() < end:  # Python's workers look around
+        time.sleep(0.05)
+    assert left == []
+    assert not list(scratch.iterdir())
+
+
+def test_a_script_that_does_not_stop_its_session_ends_quietly(tmp_path: Path) -> None:
+    program = (
+        "from ordercast.pipeline import open_session\n"
+        "spark = open_session(master='local[1]')\n"
+        "spark.sparkContext.parallelize([1], 1).foreach(print)\n"
+    )
+    done = python(program, tmp_path, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not list(tmp_path.iterdir())

@@ -258,3 +258,65 @@ def test_a_manifest_is_kept_as_a_digest(directory: Path) -> None:
     found = pq.read_table(directory / "runs")["manifest"].to_pylist()
     assert len(set(found)) == len(TRACES)
     assert all(re.fullmatch(r"[0-9a-f]{16}", one) for one in found)
+
+
+EVENTS = "run string, process int, position long, kind string, origin int, number long"
+ROW = ("r", 0, 0, "send", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "sentence"),
+    [
+        ([("r", 0, 0, "sent", 0, 1)], EVENTS, "events of run 'r': .* there is no kind 'sent'"),
+        ([ROW[:-1]], EVENTS.rpartition(",")[0], "events: the column 'number' is missing"),
+        ([("r", "a", *ROW[2:])], EVENTS.replace("int", "string", 1), "'process' is of type string"),
+    ],
+)
+def test_a_notebook_is_told_what_cannot_be_used(
+    spark: SparkSession, rows: list[tuple[Any, ...]], columns: str, sentence: str
+) -> None:
+    events = spark.createDataFrame(rows, columns)
+    with pytest.raises(TraceError, match=sentence):
+        pipeline.verify(spark, events, spark.createDataFrame([("r",)], "run string"))
+
+
+def test_who_skips_what_cannot_be_used_finds_it_among_the_flaws(spark: SparkSession) -> None:
+    events = spark.createDataFrame([ROW, ("r", 0, 1, "sent", 0, 2)], EVENTS)
+    runs = spark.createDataFrame([("r", ["fifo", "fifofo"])], "run string, promises array<string>")
+    results = pipeline.verify(spark, events, runs, skip=True)
+    [flaw] = results.table("flaws").collect()
+    assert flaw["flaw"] == "not an event: there is no kind 'sent'"
+    binding = results.table("verdicts").where("promised").collect()
+    assert [row["property"] for row in binding] == ["fifo"]
+    with pytest.raises(UsageError, match="no table 'verdict': choose from verdicts, "):
+        results.table("verdict")
+    results.release()
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "sentence"),
+    [
+        (("r", ["fifofo"]), "run string, promises array<string>", "run 'r' promises 'fifofo'"),
+        (("r", "fifo"), "run string, promises string", "'promises' is of type string, not a list"),
+        ((1,), "size int", "runs: the column 'run' is missing"),
+    ],
+)
+def test_a_notebook_is_told_what_is_wrong_with_its_runs(
+    spark: SparkSession, row: tuple[Any, ...], columns: str, sentence: str
+) -> None:
+    with pytest.raises(TraceError, match=sentence):
+        pipeline.verify(
+            spark, spark.createDataFrame([ROW], EVENTS), spark.createDataFrame([row], columns)
+        )
+
+
+def test_a_frame_of_another_library_is_none_of_sparks(spark: SparkSession) -> None:
+    import pandas as pd
+
+    frame: Any = pd.DataFrame({"run": ["r"]})
+    with pytest.raises(UsageError, match="events is a pandas DataFrame, and no DataFrame of Spark"):
+        pipeline.verify(spark, frame, frame)
+
+
+def test_only_what_is_meant_for_others_is_listed() -> None:
+    assert dir(pipeline) == sorted(pipeline.__all__)

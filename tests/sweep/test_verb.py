@@ -102,7 +102,7 @@ def test_the_page_shows_what_is_printed(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--ordering", "best"], "--ordering: there is no 'best': choose from unordered, "),
+        (["--ordering", "best"], "there is no order 'best': choose one of causal, "),
         (["--dissemination", "relay,"], "--dissemination: there is no '': choose from direct, "),
         (["--to", "nobody"], "--to: there is no 'nobody': choose from everyone, one, some, all"),
         (["--processes", "three"], "--processes 'three' is not a list of numbers"),

@@ -1,7 +1,7 @@
 """The command line: one file per verb, and the only place where all rooms meet.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 holds (or done), 1 violated,
-2 unknown or unusable input, 130 interrupted.
+2 unknown or unusable input, 130 interrupted, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from ordercast import __version__
 from ordercast.cli import (
@@ -29,7 +30,9 @@ from ordercast.cli import (
     sweep,
     verify,
 )
+from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
+from ordercast.cli.stopping import Terminated, terminable
 from ordercast.errors import OrdercastError
 
 __all__ = ["VERBS", "main", "parser"]
@@ -58,6 +61,22 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see '{self.prog} --help')\n")
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What nobody knows is told by the verb that was given it, which knows its own flags."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            options.own.error(_unknown(unknown, options.own))
+        return options
+
+
+def _unknown(words: list[str], verb: argparse.ArgumentParser) -> str:
+    told = []
+    for word in words:
+        flag = word.partition("=")[0]
+        near = get_close_matches(flag, verb._option_string_actions) if flag[:1] == "-" else []
+        told.append(f"{word} (did you mean {' or '.join(near)}?)" if near else word)
+    return f"unrecognized arguments: {' '.join(told)}"
+
 
 def parser() -> argparse.ArgumentParser:
     top = _Parser(
@@ -75,19 +94,28 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
-        code: int = options.act(options)
-        sys.stdout.flush()
-        return code
+        with terminable():
+            code: int = options.act(options)
+            with answering(code):
+                return code
     except OrdercastError as error:
-        print(f"ordercast {options.verb}: {error}", file=sys.stderr)
+        print(f"{options.own.prog}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(f"ordercast {options.verb}: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
+    except KeyboardInterrupt as interruption:
+        print(f"{options.own.prog}: interrupted", file=sys.stderr)
+        return 143 if isinstance(interruption, Terminated) else 130
+    except BrokenPipeError as gone:
         # The reader of our output has gone (`| head`): not an error, and not to be complained of.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return gone.code if isinstance(gone, ReaderGoneError) else 0
     except OSError as error:
-        print(f"ordercast {options.verb}: {error}", file=sys.stderr)
+        print(f"{options.own.prog}: {_plainly(error)}", file=sys.stderr)
         return 2
+
+
+def _plainly(error: OSError) -> str:
+    """Without the number that only programmers know."""
+    if error.strerror is None:
+        return str(error)
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
-from rich.console import Console
 from rich.table import Table
 
+from ordercast.cli.output import console
 from ordercast.protocols.catalog import DISSEMINATIONS, ORDERINGS
 
 __all__ = ["act", "add_arguments", "rows"]
@@ -30,14 +29,14 @@ def act(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(tables, indent=2))
         return 0
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    out = console()
     for title, entries in tables.items():
         table = Table(title=title, title_justify="left")
         for column in entries[0]:
             table.add_column(column)
         for row in entries:
             table.add_row(*row.values())
-        console.print(table)
+        out.print(table)
     return 0
 
 

@@ -1,9 +1,11 @@
 """Run the benchmarks: ratios against the limit, and against the peers that are installed.
 
 They are in the source repository, not in the package. What follows the name goes to the
-benchmark: try `ordercast bench runtime --help`.
+benchmark: try `ordercast bench runtime --help`. A case takes ten seconds or so, and without flags
+that choose there are dozens of them.
 
 example:
+  ordercast bench runtime --only raw --n 3 --bytes 64 --tls no --form frames
   ordercast bench runtime --only raw,ordercast --n 3 --bytes 64
 """
 
@@ -24,7 +26,10 @@ BENCHMARKS = ("costs", "holding", "journal", "pipeline", "runtime", "streaming",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("benchmark", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("options", nargs=argparse.REMAINDER, metavar="…", help="for the benchmark")
+    rest = parser.add_argument(
+        "options", nargs=argparse.REMAINDER, metavar="…", help="for the benchmark"
+    )
+    rest.required = False  # and not asked for, when it is the name that is missing
 
 
 def act(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -12,11 +12,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.trace.verdicts import ORDERS, Judgement, Outcome, Summary, Verdict
+from ordercast.cli.output import console
+from ordercast.trace.verdicts import ORDERS, PROPERTIES, Judgement, Outcome, Summary, Verdict
 
 __all__ = [
     "LOOKS",
+    "TOTAL",
     "Steps",
+    "counted",
     "duration",
     "print_judgement",
     "print_skipped",
@@ -26,6 +29,10 @@ __all__ = [
 
 TELL_S = 10.0
 """Where nothing can move, a line tells how far it is once in so many seconds."""
+TOTAL = tuple(name for name in PROPERTIES if name.startswith("total_"))
+"""All of them together are total order."""
+NARROW_COLUMNS = 90
+"""In fewer, sentences do not fit beside a table and stand below it."""
 LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 
 
@@ -82,45 +89,55 @@ def steps() -> Iterator[Steps]:
 
 def print_judgement(judgement: Judgement) -> None:
     """The verdicts on one run, in full."""
-    console = _console()
-    console.print(_one_run(judgement))
-    judged = {verdict.property for verdict in judgement.verdicts}
+    out = console()
+    narrow = out.width < NARROW_COLUMNS
+    out.print(_one_run(judgement, narrow=narrow))
+    if narrow:
+        _print_reasons(judgement, out)
+    outcomes = {verdict.property: verdict.verdict for verdict in judgement.verdicts}
     promised = any(judgement.promises.values())
-    held = judgement.order_held
-    console.print(_headline(held, judgement.outcome, judged=judged, promised=promised))
+    held = (name for name, outcome in outcomes.items() if outcome == "holds")
+    words = _held_in_words(judgement.order_held, held)
+    out.print(_headline(words, judgement.outcome, judged=outcomes, promised=promised))
 
 
 def print_summary(summary: Summary) -> None:
     """The verdicts on many runs, summed up."""
-    console = _console()
-    console.print(_many_runs(summary))
-    _print_worst(summary, console)
+    out = console()
+    out.print(_many_runs(summary))
+    _print_worst(summary, out)
     judged = {tally.property for tally in summary.tallies}
-    held = f"{summary.order_held} in every one of {summary.runs} runs"
+    held = (tally.property for tally in summary.tallies if tally.holds == summary.runs)
+    words = f"{_held_in_words(summary.order_held, held)} in every one of {summary.runs} runs"
     promised = summary.promises > 0
-    console.print(_headline(held, summary.outcome, judged=judged, promised=promised))
+    out.print(_headline(words, summary.outcome, judged=judged, promised=promised))
+
+
+def _held_in_words(order_held: str, held: Iterable[str]) -> str:
+    """The rung of the ladder, and total order, which stands beside it; `held` are properties."""
+    return f"{order_held}, and total order" if set(TOTAL) <= set(held) else order_held
+
+
+def counted(count: int, word: str) -> str:
+    """`1 event`, `2 events`, `3 processes`."""
+    ending = "es" if word.endswith("s") else "s"
+    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
     """What could not be used, if anything was left out."""
     if not summary.skipped:
         return
-    console = _console(to_stderr=to_stderr)
+    out = console(to_stderr=to_stderr)
     what = "1 row or file" if summary.skipped == 1 else f"{summary.skipped} rows or files"
-    console.print(f"Left out as unusable: {what}. The verdicts cover the rest, as logs with holes.")
+    out.print(f"Left out as unusable: {what}. The verdicts cover the rest, as logs with holes.")
     for place in summary.places:
-        console.print(Text(f"  {place}"), soft_wrap=True)
+        out.print(Text(f"  {place}"), soft_wrap=True)
     if summary.skipped > len(summary.places):
-        console.print(f"  … and {summary.skipped - len(summary.places)} more")
+        out.print(f"  … and {summary.skipped - len(summary.places)} more")
 
 
-def _console(*, to_stderr: bool = False) -> Console:
-    stream = sys.stderr if to_stderr else sys.stdout
-    width = None if stream.isatty() else 140
-    return Console(highlight=False, width=width, stderr=to_stderr)
-
-
-def _headline(held: str, outcome: Outcome, *, judged: Collection[str], promised: bool) -> Text:
+def _headline(held: str, outcome: Outcome, *, judged: Iterable[str], promised: bool) -> Text:
     """Without the order that held, if not all orders were judged; and likewise."""
     order = Text.assemble("Order held: ", (held, "bold"), ". ")
     if not promised:
@@ -130,28 +147,46 @@ def _headline(held: str, outcome: Outcome, *, judged: Collection[str], promised:
     return order + verdict if set(ORDERS[1:]) <= set(judged) else verdict
 
 
-def _one_run(judgement: Judgement) -> Table:
+def _one_run(judgement: Judgement, *, narrow: bool) -> Table:
     run = judgement.verdicts[0].run if judgement.verdicts else ""
-    table = Table(title=f"{run}: {judgement.events} events", title_justify="left")
+    title = f"{run}: {counted(judgement.events, 'event')}"
+    table = Table(title=title, title_justify="left")
     table.add_column("property", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("checked", justify="right")
     table.add_column("violations", justify="right")
-    table.add_column("why")
+    if not narrow:
+        table.add_column("why")
     for verdict in judgement.verdicts:
         promised = verdict.property in judgement.promises[verdict.run]
+        reason = Text(" ".join(filter(None, [_why(verdict), "" if promised else _UNPROMISED])))
         table.add_row(
             Text(verdict.property, style="" if promised else "dim"),
             _verdict(verdict.verdict),
             f"{verdict.checked}",
             f"{verdict.violations}",
-            Text(" ".join(filter(None, [_why(verdict), "" if promised else "(not promised)"]))),
+            *([] if narrow else [reason]),
         )
     return table
 
 
+_UNPROMISED = "(not promised)"
+
+
+def _print_reasons(judgement: Judgement, out: Console) -> None:
+    """What does not fit into a narrow table."""
+    for verdict in judgement.verdicts:
+        if reason := _why(verdict):
+            out.print(Text.assemble((verdict.property, "bold"), f": {reason}"))
+    unpromised = [
+        v.property for v in judgement.verdicts if v.property not in judgement.promises[v.run]
+    ]
+    if unpromised:
+        out.print(Text(f"Not promised: {', '.join(unpromised)}."))
+
+
 def _many_runs(summary: Summary) -> Table:
-    title = f"{summary.runs} runs, {summary.events} events"
+    title = f"{counted(summary.runs, 'run')}, {counted(summary.events, 'event')}"
     table = Table(title=title, title_justify="left")
     table.add_column("property", no_wrap=True)
     for outcome in LOOKS:
@@ -168,9 +203,9 @@ def _many_runs(summary: Summary) -> Table:
     return table
 
 
-def _print_worst(summary: Summary, console: Console) -> None:
+def _print_worst(summary: Summary, out: Console) -> None:
     for verdict in summary.worst:
-        console.print(
+        out.print(
             Text.assemble(
                 f"{verdict.run}: {verdict.property} ",
                 _verdict(verdict.verdict),
@@ -178,7 +213,7 @@ def _print_worst(summary: Summary, console: Console) -> None:
             )
         )
     if summary.broken > len(summary.worst):
-        console.print(f"… and {summary.broken - len(summary.worst)} more (all of them with --json)")
+        out.print(f"… and {summary.broken - len(summary.worst)} more (all of them with --json)")
 
 
 def _verdict(outcome: str) -> Text:

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.cli.console import duration, steps
+from ordercast.cli.console import counted, duration, steps
 from ordercast.cli.logs import gather_logs
 from ordercast.errors import UsageError
 from ordercast.trace.causality import Step
 from ordercast.trace.explanation import Moment, Predecessor, Relation, Wait, relate, why_then
-from ordercast.trace.runs import OneRun, parse_id
+from ordercast.trace.runs import OneRun
 
 __all__ = ["act", "add_arguments"]
 
@@ -35,19 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trace", type=Path, metavar="TRACE", help="a trace directory, or an events file"
     )
     parser.add_argument(
-        "messages", nargs="+", metavar="MESSAGE", help="origin and number, such as 0:3"
+        "messages",
+        nargs="+",
+        metavar="MESSAGE",
+        help="origin and number, such as 0:3, p0:3 or, by the name of a process, a:3",
     )
-    parser.add_argument("--at", metavar="PROCESS", help="the process that delivered it, or did not")
+    parser.add_argument(
+        "--at", metavar="PROCESS",
+        help="the process that delivered it, or did not: 2, p2 or its name",
+    )  # fmt: skip
     parser.add_argument("--run", help="which run, if the trace has several")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def act(options: argparse.Namespace) -> int:
-    messages = [parse_id(word) for word in options.messages]
-    if len(messages) != (2 if options.at is None else 1):
+    if len(options.messages) != (2 if options.at is None else 1):
         raise UsageError("name two messages, or one message and a process with --at")
     gather_logs(options.trace)
     run = OneRun(options.trace, options.run)
+    messages = [run.message(word) for word in options.messages]
     answer: Relation | Wait
     with steps() as progress:
         progress.begin(f"reading {options.trace}")
@@ -129,7 +135,7 @@ def _pending(who: str, answer: Wait) -> Iterator[str]:
         yield f"All that happened before it and is for {who} had been delivered {when}."
         return
     count = len(answer.pending)
-    what = "1 message" if count == 1 else f"{count} messages"
+    what = counted(count, "message")
     yield f"Of what happened before it, {who} had still to deliver {what} {when}:"
     yield from (f"  {_fate(one)}" for one in answer.pending[:SHOWN_MAX])
     if count > SHOWN_MAX:

@@ -22,7 +22,7 @@ from ordercast.cli.verify import add_spark_arguments
 from ordercast.cli.witness import witness_cut
 from ordercast.errors import UsageError
 from ordercast.trace.exporters import FORMATS, Cut, export_trace
-from ordercast.trace.runs import Id, OneRun, parse_id
+from ordercast.trace.runs import Id, OneRun
 from ordercast.trace.verdicts import properties_named
 
 __all__ = ["act", "add_arguments"]
@@ -39,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=tuple(FORMATS), required=True, metavar="FORMAT", help=names
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="write it here"
+    )
     parser.add_argument("--run", help="which run, if the trace has several")
     parser.add_argument("--processes", metavar="PROCESSES", help="only these, such as 0,2")
     parser.add_argument("--messages", metavar="MESSAGES", help="only these, such as 0:3,1:7")
@@ -102,14 +104,14 @@ def _cut(options: argparse.Namespace, run: OneRun) -> Cut:
     around: frozenset[Id] = frozenset()
     events = options.events or 0
     if options.around is not None:
-        around = frozenset({parse_id(options.around)})
+        around = frozenset({run.message(options.around)})
         events = AROUND_EVENTS if options.events is None else options.events
     elif options.witness is not None:
         around, involved = witness_cut(options, run)
         processes = processes or (frozenset() if events else involved)
     return Cut(
         processes=processes,
-        messages=frozenset(map(parse_id, _parts(options.messages))),
+        messages=frozenset(map(run.message, _parts(options.messages))),
         start_us=options.start,
         end_us=options.end,
         around=around,

@@ -7,6 +7,7 @@ The members' logs are removed at the end of a run, and not before the watch has 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ordercast.cli.console import Steps
+from ordercast.cli.console import Steps, counted
 from ordercast.cli.spark import spark_settings
 from ordercast.errors import OrdercastError
 from ordercast.runtime.collect import manifest_of
@@ -23,7 +24,7 @@ from ordercast.trace.directory import MANIFEST
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.news import News, Said, Status
 from ordercast.trace.spans import Span, SpanLog, log_files, read_log
-from ordercast.trace.verdicts import Judgement, Verdict
+from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, promised
 
 if TYPE_CHECKING:
     from ordercast.pipeline.streaming.watch_query import Watching
@@ -68,6 +69,7 @@ class Follower:
         self._trouble: BaseException | None = None
         self._status: Status | None = None
         self._violated: set[str] = set()
+        self._promised = promised(self._about(), PROPERTIES)
         self._written = 0
         self.spark: Any = None
         """For whoever judges afterwards: it runs already."""
@@ -89,12 +91,16 @@ class Follower:
             while not log_files(self._logs):
                 if self._closing.wait(_POLL_S):
                     return
-            about = manifest_of(self._plan, quiesced=False, crashed=(), happened=())
+            about = self._about()
             self._watching = self._stack.enter_context(
                 Watching(spark, self._logs, self._hear, runs=[about])
             )
         except BaseException as error:
             self._trouble = error
+
+    def _about(self) -> Manifest:
+        """As far as it is known while the group runs."""
+        return manifest_of(self._plan, quiesced=False, crashed=(), happened=())
 
     def see(self, now: Progress) -> None:
         """How far the members are."""
@@ -109,7 +115,7 @@ class Follower:
                     self._status = one
                     lag = max(self._written - one.messages - one.deliveries, 0)
                     self._progress.note(
-                        f"the watch: {one.events} events judged, {lag} behind; "
+                        f"the watch: {counted(one.events, 'event')} judged, {lag} behind; "
                         f"order held so far: {one.order_held}"
                     )
             self._news.notify_all()
@@ -118,18 +124,22 @@ class Follower:
         if verdict.verdict == "violated" and verdict.property not in self._violated:
             self._violated.add(verdict.property)
             words = "" if verdict.witness is None else f": {verdict.witness.sentence}"
+            if verdict.property not in self._promised:
+                words += " (not promised)"
             self._progress.note(f"the watch: {verdict.property} ✘ violated{words}")
 
     def finish(self, manifest: Manifest, crashed: Collection[int]) -> None:
-        """The run is over: tell the watch so, and let it read the rest of the logs."""
+        """The run is over: tell the watch so, and let it read the rest of the logs; of a run that
+        was given up, it has read enough."""
         for process in sorted(crashed):
             name = f"p{process}"
             with SpanLog(self._logs, name, run=manifest.run, process=process) as log:
                 log.write([Span("crash", time.time_ns() // 1000)])
         rows = sum(span.count for file in log_files(self._logs) for span in read_log(file)[1])
         (self._logs / MANIFEST).write_bytes(manifest.to_json() + b"\n")
-        self._progress.begin("the watch reads what is left")
-        self._wait(rows, over=manifest.quiesced)
+        if not _given_up():
+            self._progress.begin("the watch reads what is left")
+            self._wait(rows, over=manifest.quiesced)
         if self._watching is not None:
             self._watching.stop()
 
@@ -168,7 +178,7 @@ class Follower:
         ]
         if differing:
             return f"The watch said otherwise: {', '.join(differing)}."
-        return f"The watch said the same of {self._status.events} events."
+        return f"The watch said the same of {counted(self._status.events, 'event')}."
 
     def _agrees(self, said: Verdict, judged: Verdict) -> bool:
         """Of a run that goes on, the watch can only say what was violated."""
@@ -183,3 +193,9 @@ class Follower:
         self._closing.set()
         self._thread.join()
         self._stack.close()
+
+
+def _given_up() -> bool:
+    """Ctrl-C cancels the task that runs the group."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -24,7 +24,7 @@ def add_format_arguments(parser: argparse.ArgumentParser, *, default: str | None
     names = "; ".join(f"{name}: {one.summary}" for name, one in FORMATS.items())
     group.add_argument(
         "--format", choices=("auto", *FORMATS), default=default, metavar="FORMAT",
-        help=f"auto, or {names}",
+        help=f"{'auto (default)' if default else 'auto'}, or {names}",
     )  # fmt: skip
     group.add_argument("--run", metavar="NAME", help="what to call the run")
     group.add_argument(
@@ -46,7 +46,8 @@ def add_format_arguments(parser: argparse.ArgumentParser, *, default: str | None
     )
     group.add_argument(
         "--level", choices=("network", "application"), default="network",
-        help="dslab, maelstrom: judge messages between processes, or those of users",
+        help="dslab, maelstrom: judge messages between processes (network, the default), or those "
+        "of users",
     )  # fmt: skip
     group.add_argument(
         "--map", type=_pairs, default={}, metavar="FIELD=COLUMN,…",

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ordercast.cli.console import Steps, steps
+from ordercast.cli.console import Steps, counted, steps
 from ordercast.cli.formats import add_format_arguments, settled
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
@@ -83,10 +83,10 @@ def act(options: argparse.Namespace) -> int:
         print(json.dumps(summary))
     else:
         shown = ", ".join(
-            f"{run} ({len(names)} processes)" for run, names in list(runs.items())[:3]
+            f"{run} ({counted(len(names), 'process')})" for run, names in list(runs.items())[:3]
         )
         more = f" and {len(runs) - 3} more runs" if len(runs) > 3 else ""
-        print(f"{imported.format}: {imported.events} events: {shown}{more}")
+        print(f"{imported.format}: {counted(imported.events, 'event')}: {shown}{more}")
         trace = shlex.quote(str(options.output))
         print(f"trace: {options.output} (judge it: ordercast verify {trace})")
     return exit_code(extra_outcome(imported))
@@ -199,7 +199,7 @@ def _tell(imported: Imported) -> None:
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
     if report.bad:
-        rows = "1 row" if report.bad == 1 else f"{report.bad} rows"
+        rows = counted(report.bad, "row")
         print(f"Left out as unusable: {rows}, so the log has holes.", file=sys.stderr)
         for place in report.places:
             print(f"  {place}", file=sys.stderr)

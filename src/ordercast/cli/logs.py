@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ordercast.cli.console import counted
 from ordercast.trace.gather import gather, is_to_be_gathered
 
 __all__ = ["gather_logs"]
@@ -15,6 +16,7 @@ def gather_logs(trace: Path) -> None:
     if is_to_be_gathered(trace):
         gathered = gather(trace)
         print(
-            f"{trace}: {gathered.events} events in the logs of {gathered.logs} members gathered",
+            f"{trace}: {counted(gathered.events, 'event')} in the logs of "
+            f"{counted(gathered.logs, 'member')} gathered",
             file=sys.stderr,
         )

@@ -20,4 +20,5 @@ def add_verb(parsers: Any, name: str, module: ModuleType) -> argparse.ArgumentPa
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(own)
+    own.set_defaults(own=own)
     return own

@@ -34,12 +34,15 @@ from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
 from ordercast.trace import Manifest, read_manifests
 from ordercast.trace.verdicts import Judgement, Verdict, promised
 
-__all__ = ["act", "add_arguments", "page_of"]
+__all__ = ["act", "add_arguments", "page_of", "refuse_output"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", type=Path, metavar="TRACE", help="a trace, or a sweep's directory")
-    parser.add_argument("-o", "--output", type=Path, default=Path("report.html"), metavar="FILE")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE",
+        help="write the page here (default: report.html)",
+    )  # fmt: skip
     known = parser.add_mutually_exclusive_group()
     known.add_argument(
         "--results", type=Path, metavar="DIR", help="the tables of 'ordercast verify --output'"
@@ -57,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(options: argparse.Namespace) -> int:
+    refuse_output(options.output)
     if options.compare is not None:
         page = _comparison(options)
     elif is_sweep(options.trace):
@@ -66,6 +70,14 @@ def act(options: argparse.Namespace) -> int:
     save(page, options.output)
     print(f"report: {options.output}")
     return 0
+
+
+def refuse_output(page: Path) -> None:
+    """What cannot be written is told before anything is judged, which takes long."""
+    if page.is_dir():
+        raise UsageError(f"-o {page} is a directory: name a file, such as {page / 'report.html'}")
+    if not page.parent.is_dir():
+        raise UsageError(f"-o {page}: there is no directory {page.parent}: make it first")
 
 
 def _page(options: argparse.Namespace) -> str:

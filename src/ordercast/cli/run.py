@@ -24,12 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordercast.cli.console import Steps, print_judgement, steps
+from ordercast.cli.algorithm import add_algorithm_arguments, chosen
+from ordercast.cli.console import Steps, counted, print_judgement, steps
+from ordercast.cli.faults import parsed_faults
 from ordercast.cli.follow import Follower, following
-from ordercast.cli.report import page_of
+from ordercast.cli.output import answering
+from ordercast.cli.report import page_of, refuse_output
+from ordercast.cli.run_summary import summary_of
 from ordercast.cli.verify import add_spark_arguments, judge
 from ordercast.errors import UsageError
-from ordercast.protocols import catalog
 from ordercast.report.sheet import save
 from ordercast.runtime.faults import GRAMMAR, Faults, parse_faults
 from ordercast.runtime.launcher import launch
@@ -50,21 +53,18 @@ OUTLAST_MS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_algorithm_arguments(parser)
     parser.add_argument(
-        "--order", default="causal", metavar="ORDER",
-        help="a word such as fifo, causal or total, or an ordering's own name (default: causal)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dissemination", choices=sorted(catalog.DISSEMINATIONS), metavar="NAME",
-        help="how a message reaches everyone (default: what suits the order)",
-    )  # fmt: skip
-    parser.add_argument("--processes", type=int, default=3, metavar="N")
+        "--processes", type=int, default=3, metavar="N", help="in the group (default: 3)"
+    )
     parser.add_argument(
         "--messages", type=int, metavar="N",
         help="sent by each process (default: 8, or enough to outlast the faults; with --live "
         "until you press Finish)",
     )  # fmt: skip
-    parser.add_argument("--payload", type=int, default=64, metavar="BYTES")
+    parser.add_argument(
+        "--payload", type=int, default=64, metavar="BYTES", help="in each message (default: 64)"
+    )
     parser.add_argument(
         "--interval", type=float, metavar="MS", help="between sends (default: 10; 500 with --live)"
     )
@@ -91,21 +91,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--follow", action="store_true",
         help="judge the logs on Spark while they are written, and say what is violated at once",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="give up after")
-    parser.add_argument("--trace", type=Path, metavar="DIR", help="default: a new one in ./runs")
     parser.add_argument(
-        "-o", "--report", type=Path, metavar="FILE", help="default: report.html in the trace"
-    )
+        "--seed", type=int, default=0,
+        help="the same seed draws the same delays and losses (default: 0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S",
+        help="give up on the group after so many seconds (default: 60)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trace", type=Path, metavar="DIR",
+        help="write the trace here (default: a new directory in ./runs)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--report", type=Path, metavar="FILE",
+        help="write the page here (default: report.html in the trace)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     add_spark_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
-    ordering, dissemination = catalog.choose(options.order)
-    options.faults = parse_faults(options.faults)
-    plan = _plan(options, ordering, options.dissemination or dissemination)
+    options.faults = parsed_faults(parse_faults, options.faults)
+    plan = _plan(options, *chosen(options))
     plan.check()
+    if options.report is not None:
+        refuse_output(options.report)
     with _stage(plan) as stage:
         return _run(options, plan, stage)
 
@@ -131,18 +142,19 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
         except KeyboardInterrupt:
             print(f"what happened so far is in {directory}", file=sys.stderr)
             raise
-        print(_summary(plan, outcome), file=aside)
+        print(summary_of(plan, outcome), file=aside)
         judgement = judge(options, directory, spark=follower.spark if follower else None)
-    if options.json:
-        print(json.dumps(judgement.to_json()))
-    else:
-        print_judgement(judgement)
-    if follower is not None:
-        print(follower.compare(judgement), file=aside)
     page = options.report or directory / "report.html"
     save(page_of(judgement, directory), page)
-    if not options.json:
-        print(f"trace:  {directory}\nreport: {page}", flush=True)
+    with answering(judgement.exit_code):
+        if options.json:
+            print(json.dumps(judgement.to_json()))
+        else:
+            print_judgement(judgement)
+        if follower is not None:
+            print(follower.compare(judgement), file=aside)
+        if not options.json:
+            print(f"trace:  {directory}\nreport: {page}")
     if stage is not None:
         stage.show(judgement)
     return judgement.exit_code
@@ -205,7 +217,7 @@ def _launch(
         if now.phase != phase:
             phase = now.phase
             said = {
-                "gathering": f"starting {now.processes} processes",
+                "gathering": f"starting {counted(now.processes, 'process')}",
                 "connecting": f"{now.present} of {now.processes} present, connecting",
                 "running": f"{plan.ordering} over {plan.dissemination}: delivering",
                 "stopping": "stopping the group",
@@ -228,29 +240,3 @@ def _launch(
     finally:
         if audience is not None:
             audience.run_is_over()
-
-
-def _summary(plan: Plan, outcome: Outcome) -> str:
-    sent = sum(member.sent for member in outcome.members)
-    delivered = sum(member.delivered for member in outcome.members)
-    held = max((member.held_max for member in outcome.members), default=0)
-    rest = "came to rest" if outcome.quiesced else "did not come to rest"
-    why = "" if outcome.obstacle is None else f": {outcome.obstacle}"
-    line = (
-        f"{plan.processes} processes, {plan.ordering} over {plan.dissemination}: {sent} messages "
-        f"sent, {delivered} deliveries, up to {held} held at once; "
-        f"{rest} in {outcome.duration_s:.1f} s{why}"
-    )
-    lines = [line]
-    if plan.faults:
-        lines.append(f"faults: {plan.faults}")
-    if plan.faults or plan.live:
-        lines += [f"  {happening}" for happening in outcome.happened]
-    if (traffic := outcome.traffic) is not None:
-        lines.append(
-            f"  {traffic.connections} connections through the proxies, {traffic.lost} broken by "
-            f"losses and {traffic.parted} by partitions"
-        )
-    unplanned = (crash for crash in outcome.crashed if crash.process not in outcome.killed)
-    lines += [f"p{crash.process} crashed: {crash.cause}" for crash in unplanned]
-    return "\n".join(lines)

@@ -15,45 +15,50 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ordercast.cli.console import duration, steps
+from ordercast.cli.algorithm import add_algorithm_arguments, chosen
+from ordercast.cli.console import counted, duration, steps
+from ordercast.cli.faults import parsed_faults
 from ordercast.errors import UsageError
 from ordercast.oracle import told
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
 from ordercast.simulator.plan import Network, Plan, Traffic
+from ordercast.simulator.recording import manifest_of
 from ordercast.simulator.run import Ending, simulate
-from ordercast.simulator.scenario import Scenario, parse, render
+from ordercast.simulator.scenario import Block, Scenario, parse, render
 from ordercast.trace.directory import TraceWriter
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.waits import write_waits
 
 __all__ = ["act", "add_arguments"]
 
 WAITING_SHOWN = 10
+REFUSED = "refused: "
+"""How a scenario tells of a command that cannot be; a file may foresee it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ordering", default="causal_vector", choices=sorted(catalog.ORDERINGS), metavar="NAME",
-        help="when a message may be delivered (default: causal_vector)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dissemination", choices=sorted(catalog.DISSEMINATIONS), metavar="NAME",
-        help="how a message reaches everyone (default: what suits the ordering)",
-    )  # fmt: skip
+    add_algorithm_arguments(parser)
     parser.add_argument(
         "--threshold", type=int, metavar="K",
         help="how many must hold a message before a uniform dissemination counts on it",
     )  # fmt: skip
-    parser.add_argument("--processes", type=int, default=3, metavar="N")
-    parser.add_argument("--messages", type=int, default=8, metavar="N", help="sent by each process")
-    parser.add_argument("--payload", type=int, default=16, metavar="BYTES")
+    parser.add_argument(
+        "--processes", type=int, default=3, metavar="N", help="in the group (default: 3)"
+    )
+    parser.add_argument(
+        "--messages", type=int, default=8, metavar="N", help="sent by each process (default: 8)"
+    )
+    parser.add_argument(
+        "--payload", type=int, default=16, metavar="BYTES", help="in each message (default: 16)"
+    )
     parser.add_argument(
         "--to", choices=("everyone", "one", "some"),
         help="broadcasts, unicasts, or random subsets (default: everyone, if the ordering can)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the same seed gives the same run (default: 0)"
+    )
     forms = "; ".join(f"{form}: {meaning}" for form, meaning in GRAMMAR.items())
     parser.add_argument(
         "--faults", default="", metavar="PLAN", help=forms.replace("%", "%%") + "; comma-separated"
@@ -62,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario", type=Path, metavar="FILE", help="play a scenario file instead"
     )
     parser.add_argument("--trace", type=Path, metavar="DIR", help="write the trace here")
-    parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl")
+    parser.add_argument(
+        "--format", choices=("jsonl", "parquet"), default="jsonl", help="of it (default: jsonl)"
+    )
     parser.add_argument("--story", action="store_true", help="tell every event on stdout")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -75,7 +82,8 @@ def act(options: argparse.Namespace) -> int:
 
 def _play(options: argparse.Namespace) -> int:
     scenario = Scenario(judge=told)
-    blocks = scenario.play(parse(options.scenario.read_text()))
+    written = _blocks(options.scenario)
+    blocks = scenario.play(written)
     print(render(blocks), end="")
     if options.trace is not None:
         trace = scenario.trace()
@@ -83,15 +91,26 @@ def _play(options: argparse.Namespace) -> int:
             for event in trace.events:
                 writer.write(event)
             writer.add_manifest(trace.manifest)
+    for block, before in zip(blocks, written, strict=True):
+        refused = next((line for line in block.output if line.startswith(REFUSED)), None)
+        if refused is not None and refused not in before.output:
+            raise UsageError(f"{options.scenario}: {block.command!r} was {refused}")
     return 0
+
+
+def _blocks(file: Path) -> list[Block]:
+    try:
+        return parse(file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a text"
+        raise UsageError(f"--scenario {file} cannot be read: {why}") from None
 
 
 def _simulate(options: argparse.Namespace) -> int:
     if options.messages < 0 or options.payload < 0:
         raise UsageError("--messages and --payload count from 0 upwards")
-    ordering = options.ordering
-    dissemination = options.dissemination or catalog.choose(ordering)[1]
-    network, crashes = parse_faults(options.faults, Network())
+    ordering, dissemination = chosen(options)
+    network, crashes = parsed_faults(lambda plan: parse_faults(plan, Network()), options.faults)
     allowed = catalog.ORDERINGS[ordering].destinations
     options.to = options.to or ("one" if allowed == "one" else "everyone")
     if allowed not in ("any", options.to):
@@ -131,7 +150,7 @@ def _run(
     threshold: int | None,
 ) -> Ending:
     with steps() as progress:
-        progress.begin(f"simulating {plan.size} processes")
+        progress.begin(f"simulating {counted(plan.size, 'process')}")
         return simulate(
             plan,
             build=lambda me, size: catalog.build(
@@ -160,22 +179,10 @@ def _manifest(
         replay += ["--faults", options.faults]
     if options.threshold is not None:
         replay += ["--threshold", str(options.threshold)]
-    promises = catalog.promises(ordering, dissemination, crashes=bool(plan.crashes))
-    return Manifest(
-        run=run,
-        processes=tuple(f"p{process}" for process in range(plan.size)),
-        quiesced=ending.quiesced,
-        order=ordering,
-        dissemination=dissemination,
-        extra={
-            "seed": plan.seed,
-            "faults": options.faults,
-            "replay": shlex.join(replay),
-            "promises": list(promises),
-            "clock": "virtual",
-            "waiting": write_waits(ending.waiting),
-            "held": write_waits(ending.held),
-        },
+    return manifest_of(
+        *(plan, ending, run, ordering, dissemination),
+        faults=options.faults,
+        replay=shlex.join(replay),
     )
 
 
@@ -221,7 +228,7 @@ def _print_summary(options: argparse.Namespace, run: str, tally: _Tally, ending:
         return
     rest = "came to rest" if ending.quiesced else "did not come to rest"
     print(
-        f"{run}: {summary['sent']} messages sent, {summary['delivered']} delivered, "
+        f"{run}: {counted(summary['sent'], 'message')} sent, {summary['delivered']} delivered, "
         f"{tally.held} held for up to {duration(tally.longest_us)}; "
         f"{rest} after {duration(ending.virtual_us)} of virtual time"
     )

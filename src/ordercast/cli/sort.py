@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordercast.cli.console import steps
+from ordercast.cli.console import counted, steps
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.trace.verdicts import exit_code
 
@@ -113,8 +113,8 @@ def _print_json(done: Sorted, output: Path) -> None:
 
 
 def _print(done: Sorted, output: Path) -> None:
-    files = "1 file" if done.files == 1 else f"{done.files} files"
-    print(f"{done.messages} messages in {files}: {output}")
+    messages, files = counted(done.messages, "message"), counted(done.files, "file")
+    print(f"{messages} in {files}: {output}")
     if done.dropped:
         print(f"Dropped as duplicates: {done.dropped}")
     checked = done.checked

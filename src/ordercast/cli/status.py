@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ordercast.cli.console import counted
 from ordercast.errors import UsageError
 from ordercast.runtime.config import load
 from ordercast.runtime.status import PeerStatus, Status
@@ -59,9 +60,15 @@ def _rows(status: Status) -> list[tuple[str, str]]:
     ]
     rows = [
         ("present", present + "".join(absent)),
-        ("sent", f"{_messages(status.sent)}, {status.waiting} about to leave"),
-        ("delivered", f"{_messages(status.delivered)}, the last at position {status.delivered}"),
-        ("taken", f"up to position {status.taken}; {_messages(status.queued)} wait to be taken"),
+        ("sent", f"{counted(status.sent, 'message')}, {status.waiting} about to leave"),
+        (
+            "delivered",
+            f"{counted(status.delivered, 'message')}, the last at position {status.delivered}",
+        ),
+        (
+            "taken",
+            f"up to position {status.taken}; {counted(status.queued, 'message')} wait to be taken",
+        ),
         ("window", f"{_size(status.window_used_bytes)} of {_size(status.window_bytes)} in use"),
         ("held", f"{status.held} bundles" if status.held else "nothing"),
         *(("", str(hold)) for hold in status.why_held),
@@ -103,10 +110,6 @@ def _state(peer: PeerStatus) -> Text:
     if not peer.connected:
         return Text("suspected" if peer.suspected else "away", style="yellow")
     return Text("suspected", style="yellow") if peer.suspected else Text("connected", style="green")
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count} messages"
 
 
 def _size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""A verb that runs until it is asked to end."""
+"""How a verb ends before it is done: by Ctrl-C, or by a supervisor's SIGTERM."""
 
 from __future__ import annotations
 
@@ -6,8 +6,30 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["stoppable"]
+__all__ = ["Terminated", "stoppable", "terminable"]
+
+
+class Terminated(KeyboardInterrupt):
+    """By SIGTERM: everything that cleans up after Ctrl-C does so now as well."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM raises `Terminated`, so that no process or file is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -19,11 +41,16 @@ def stoppable(stopped: threading.Event | None = None) -> Iterator[threading.Even
     stopped = stopped or threading.Event()
 
     def stop(number: int, frame: object) -> None:
-        if stopped.is_set():
+        if not stopped.is_set():
+            stopped.set()
+        elif callable(handler := before[number]):
+            handler(number, frame)
+        else:
             raise KeyboardInterrupt
-        stopped.set()
 
-    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {
+        one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield stopped
     finally:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ordercast.cli.console import Steps
 from ordercast.cli.spark import pairs
+from ordercast.errors import UsageError
 
-__all__ = ["add_file_arguments", "file_stream", "reader_options"]
+__all__ = ["add_file_arguments", "file_stream", "reader_options", "require_directory"]
 
 
 def add_file_arguments(parser: argparse.ArgumentParser, *, format: str | None, help: str) -> None:
@@ -22,6 +24,16 @@ def add_file_arguments(parser: argparse.ArgumentParser, *, format: str | None, h
 def reader_options(options: argparse.Namespace) -> dict[str, str]:
     """What `--option` says."""
     return pairs("--option", options.option)
+
+
+def require_directory(source: str) -> None:
+    """Told before Spark starts, which takes seconds; what is not on this machine is Spark's."""
+    if (
+        "://" not in source
+        and not any(sign in source for sign in "*?[{")
+        and not Path(source).exists()
+    ):
+        raise UsageError(f"{source}: there is no such directory")
 
 
 def file_stream(spark: Any, source: str, options: argparse.Namespace, doing: Steps) -> Any:

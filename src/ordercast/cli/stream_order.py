@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any
 from ordercast.cli.console import Steps, steps
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.cli.stopping import stoppable
-from ordercast.cli.stream_files import add_file_arguments, file_stream, reader_options
+from ordercast.cli.stream_files import (
+    add_file_arguments,
+    file_stream,
+    reader_options,
+    require_directory,
+)
 from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file_arguments(
         parser, format="json", help="of the files: json (default), parquet, csv, orc, …"
     )
-    add("--output", type=Path, required=True, metavar="DIR")
+    add("--output", type=Path, required=True, metavar="DIR", help="where it goes, in order")
     add("--side", type=Path, metavar="DIR", help="for what is not in order (default: OUTPUT/aside)")
     add("--write", choices=("parquet", "json"), default="parquet", help="default: parquet")
     add("--checkpoint", type=Path, required=True, metavar="DIR", help="where the state is kept")
@@ -67,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--start", type=int, default=1, metavar="N", help="the first number (default: 1)")
     add("--wait", metavar="DURATION", help="how long a message may be held (default: for ever)")
     add("--policy", choices=("keep", "release", "aside"), default="keep",
-        help="what becomes of it then: released without what it lacks, or set aside")  # fmt: skip
+        help="what becomes of it then: kept (default), released without what it lacks, or set "
+        "aside")  # fmt: skip
     add("--buckets", type=int, metavar="N",
         help="of groups, for state (default: one for each core, 16 at most)")  # fmt: skip
     add("--once", action="store_true", help="take what is there now, and end")
@@ -95,6 +101,7 @@ def act(options: argparse.Namespace) -> int:
     streaming.patience(options.wait, options.policy)
     if not options.once:
         streaming.milliseconds(options.trigger or "1s")
+    require_directory(options.source)
     progress = None
     stopped = threading.Event()
     with steps() as doing, _quiet(stopped, verbose=options.verbose):
@@ -212,14 +219,25 @@ def _line(progress: Progress) -> str:
     counts = progress.counts
     words = [f"{counts['rows']} in", f"{counts['released'] + counts['gaps']} released"]
     words.append(f"{progress.held} held")
-    words += [f"{counts[name]} {name}" for name in _BESIDE if counts[name]]
+    words += [
+        f"{counts[name]} {word if counts[name] == 1 else name}"
+        for name, word in _BESIDE.items()
+        if counts[name]
+    ]
     if (oldest := progress.oldest) is not None and oldest.oldest_ms is not None:
         age_s = max(0.0, time.time() - oldest.oldest_ms / 1000)
         words.append(f"oldest for {age_s:.0f} s: {oldest.oldest}")
     return ", ".join(words)
 
 
-_BESIDE = ("gaps", "late", "expired", "malformed", "duplicates")
+_BESIDE = {
+    "gaps": "gap",
+    "late": "late",
+    "expired": "expired",
+    "malformed": "malformed",
+    "duplicates": "duplicate",
+}
+"""What is told beside, and the word for one of it."""
 
 
 def _summarize(options: argparse.Namespace, progress: Progress) -> None:

@@ -14,16 +14,21 @@ example:
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from ordercast.cli.console import Steps, steps
+from ordercast.cli.output import answering
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.cli.stopping import stoppable
-from ordercast.cli.stream_files import add_file_arguments, file_stream, reader_options
+from ordercast.cli.stream_files import (
+    add_file_arguments,
+    file_stream,
+    reader_options,
+    require_directory,
+)
 from ordercast.cli.watch_board import Board
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UsageError
 from ordercast.trace.verdicts import PROPERTIES, properties_named, properties_of_order
 
 __all__ = ["act", "add_arguments"]
@@ -60,7 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keep", type=int, default=2_000_000, metavar="N",
-        help="events of a run in memory at most; beyond, it is judged in windows",
+        help="events of a run in memory at most; beyond, it is judged in windows "
+        "(default: 2000000)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     add_spark_arguments(parser)
@@ -114,16 +120,19 @@ def act(options: argparse.Namespace) -> int:
                 if stopped.is_set() or (options.until_rest and board.at_rest):
                     break
     judgement = watching.judgement(demanded)
-    board.conclude(judgement)
     if not judgement.runs:
-        print(f"ordercast stream: {options.trace}: there is no event in it yet", file=sys.stderr)
-        return 2
+        board.conclude(judgement)
+        raise TraceError(f"{options.trace}: there is no event in it yet")
+    with answering(judgement.exit_code):
+        board.conclude(judgement)
     return judgement.exit_code
 
 
 def _check_files(options: argparse.Namespace) -> None:
     """What is about files that Spark is to read, and not our own reader."""
     reading = reader_options(options)
+    if options.format is not None:
+        require_directory(str(options.trace))
     if options.format is None:
         if options.schema is not None or reading:
             raise UsageError("--schema and --option are for Spark's reader: give its --format")

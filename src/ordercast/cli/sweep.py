@@ -21,38 +21,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.console import LOOKS, Steps, steps
+from ordercast.cli.console import LOOKS, Steps, counted, steps
+from ordercast.cli.faults import parsed_faults
+from ordercast.cli.output import answering, console
+from ordercast.cli.sweep_table import print_failures, table_of
 from ordercast.cli.verify import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
-from ordercast.simulator.faults import GRAMMAR
+from ordercast.simulator.faults import GRAMMAR, parse_faults
+from ordercast.simulator.plan import Network
 from ordercast.sweep.configuration import Configuration, LeftOut, To, combine
-from ordercast.trace.verdicts import exit_code
+from ordercast.trace.verdicts import Outcome, exit_code
 
 if TYPE_CHECKING:
     from ordercast.sweep.block import Block, Results
-    from ordercast.sweep.tally import Row, Spread
+    from ordercast.sweep.tally import Row
 
 __all__ = ["act", "add_arguments"]
 
-FAILURES_SHOWN = 10
-_LATENCY = ("p50", "p90", "p99", "max")
-_HOLD = ("p50", "p99", "max")
+PIPED_COLUMNS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--ordering", default="causal_vector", metavar="NAMES",
-        help="comma-separated, or all (default: causal_vector)",
+        "--order", "--ordering", dest="ordering", default="causal_vector", metavar="NAMES",
+        help="comma-separated, words such as fifo, causal or total, or orderings' own names; or "
+        "all (default: causal_vector)",
     )  # fmt: skip
-    parser.add_argument(
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
         "--dissemination", metavar="NAMES",
         help="comma-separated, or all (default: what suits each ordering)",
+    )  # fmt: skip
+    how.add_argument(
+        "--reliability", default="best_effort", metavar="WORD",
+        help="the same in a word: best_effort (default), reliable or uniform",
     )  # fmt: skip
     parser.add_argument(
         "--processes", default="5", metavar="SIZES", help="comma-separated (default: 5)"
@@ -60,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--messages", type=int, default=20, metavar="N", help="sent by each process (default: 20)"
     )
-    parser.add_argument("--payload", type=int, default=16, metavar="BYTES")
+    parser.add_argument(
+        "--payload", type=int, default=16, metavar="BYTES", help="in each message (default: 16)"
+    )
     parser.add_argument(
         "--to", metavar="WHOM",
         help="everyone, one, some, comma-separated (default: everyone, if the ordering can)",
@@ -101,6 +108,7 @@ def act(options: argparse.Namespace) -> int:
     require_pyspark()
     from ordercast.pipeline.jobs import run_each
     from ordercast.sweep.conduct import conduct
+    from ordercast.sweep.tally import outcome
 
     def perform(work: Callable[[Block], Results], blocks: Sequence[Block]) -> Iterator[Results]:
         return run_each(work, blocks, master=options.master, config=config, verbose=options.verbose)
@@ -121,7 +129,10 @@ def act(options: argparse.Namespace) -> int:
             print("what is done is kept: the same command goes on from here", file=sys.stderr)
         raise
     print(teller.summary(), file=sys.stderr)
-    return _tell(options, rows, left_out)
+    found = outcome(rows)
+    with answering(exit_code(found)):
+        _tell(options, rows, left_out, found)
+    return exit_code(found)
 
 
 def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], list[LeftOut]]:
@@ -132,8 +143,11 @@ def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], l
         raise UsageError(f"--processes {options.processes!r} is not a list of numbers")
     lower, to = options.dissemination, options.to
     destinations: Any = None if to is None else _names("--to", to, get_args(To))
+    plans = options.faults or [""]
+    for plan in plans:
+        parsed_faults(lambda text: parse_faults(text, Network()), plan)
     return combine(
-        orderings=_names("--ordering", options.ordering, catalog.ORDERINGS),
+        orderings=_orderings(options.ordering),
         disseminations=None
         if lower is None
         else _names("--dissemination", lower, catalog.DISSEMINATIONS),
@@ -141,9 +155,17 @@ def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], l
         messages=options.messages,
         payload=options.payload,
         to=destinations,
-        faults=options.faults or [""],
+        faults=plans,
         threshold=options.threshold,
+        reliability=options.reliability,
     )
+
+
+def _orderings(text: str) -> list[str]:
+    """By people's words, or by their own names."""
+    if text == "all":
+        return list(catalog.ORDERINGS)
+    return list(dict.fromkeys(catalog.choose(word)[0] for word in _split(text)))
 
 
 def _split(text: str) -> list[str]:
@@ -175,8 +197,7 @@ class _Teller:
 
     def __init__(self, progress: Steps, configurations: int, seeds: int) -> None:
         self._progress = progress
-        several = "s" if configurations > 1 else ""
-        self._what = f"{configurations} configuration{several} × {seeds} seeds"
+        self._what = f"{counted(configurations, 'configuration')} × {counted(seeds, 'seed')}"
         self._started = time.monotonic()
         self._before: int | None = None
         self._done = self._told = 0
@@ -194,13 +215,13 @@ class _Teller:
 
     def summary(self) -> str:
         seconds = time.monotonic() - self._started
-        return f"{self._done - (self._before or 0)} runs simulated and judged in {seconds:.1f} s"
+        runs = counted(self._done - (self._before or 0), "run")
+        return f"{runs} simulated and judged in {seconds:.1f} s"
 
 
-def _tell(options: argparse.Namespace, rows: list[Row], left_out: list[LeftOut]) -> int:
-    from ordercast.sweep.tally import outcome
-
-    found = outcome(rows)
+def _tell(
+    options: argparse.Namespace, rows: list[Row], left_out: list[LeftOut], found: Outcome
+) -> None:
     if options.json:
         answer = {
             "runs": sum(row.runs for row in rows),
@@ -209,70 +230,11 @@ def _tell(options: argparse.Namespace, rows: list[Row], left_out: list[LeftOut])
             "left_out": [{"count": one.count, "reason": one.reason} for one in left_out],
         }
         print(json.dumps(answer))
-        return exit_code(found)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(_table(rows))
-    _print_failures(rows, console)
+        return
+    out = console(piped_columns=PIPED_COLUMNS)
+    out.print(table_of(rows))
+    print_failures(rows, out)
     icon, style = LOOKS[found]
-    console.print(Text.assemble("What was promised: ", (f"{icon} {found}", style), "."))
+    out.print(Text.assemble("What was promised: ", (f"{icon} {found}", style), "."))
     if options.output is not None:
         print(f"table: {options.output / 'sweep' / 'configurations.parquet'}")
-    return exit_code(found)
-
-
-def _table(rows: list[Row]) -> Table:
-    some = rows[0]
-    title = f"{some.runs} runs each, {some.messages} messages of {some.payload} bytes a process"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    optional = [name for name in ("to", "faults") if len({getattr(r, name) for r in rows}) > 1]
-    for name in ("ordering", "dissemination", "n", *optional, "promised", "order held"):
-        table.add_column(name, no_wrap=name != "faults")
-    for name in (
-        *("copies", "control\nbytes", f"latency, ms\n{_header(_LATENCY)}"),
-        *(f"held, ms\n{_header(_HOLD)}", "held\nat once"),
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            *(row.ordering, row.dissemination, str(row.processes)),
-            *(getattr(row, name) for name in optional),
-            _promised(row),
-            row.order_held,
-            *map(_number, (row.copies_per_broadcast, row.control_bytes_per_broadcast)),
-            _milliseconds(row.latency_us, _LATENCY),
-            _milliseconds(row.hold_us, _HOLD),
-            str(row.held_max),
-        )
-    return table
-
-
-def _promised(row: Row) -> Text:
-    icon, style = LOOKS[row.outcome]
-    words = {
-        "holds": "holds",
-        "violated": f"violated in {row.failed}",
-        "unknown": f"unknown ({row.quiesced} of {row.runs} came to rest)",
-    }
-    return Text(f"{icon} {words[row.outcome]}", style=style)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
-def _header(names: Sequence[str]) -> str:
-    return " ".join(f"{name:>5}" for name in names)
-
-
-def _milliseconds(spread: Spread, names: Sequence[str]) -> str:
-    values = [getattr(spread, name) for name in names]
-    return "-" if None in values else " ".join(f"{us / 1000:5.1f}" for us in values)
-
-
-def _print_failures(rows: list[Row], console: Console) -> None:
-    failures = [row.failure for row in rows if row.failure is not None]
-    for one in failures[:FAILURES_SHOWN]:
-        text = f"{one.property} violated with seed {one.seed}: {one.sentence}\n  {one.replay}"
-        console.print(Text(text), soft_wrap=True)
-    if len(failures) > FAILURES_SHOWN:
-        console.print(f"… and {len(failures) - FAILURES_SHOWN} more (all of them with --json)")

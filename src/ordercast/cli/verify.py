@@ -26,6 +26,7 @@ from ordercast.cli import import_
 from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.output import answering
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
@@ -100,16 +101,18 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
         again=options.again,
     )
     summary = findings.summary()
-    if options.json:
-        _print_json(findings, sys.stdout, skipped=options.skip_bad_rows)
-    elif summary.runs == 1:
-        print_judgement(findings.judgement())
-    else:
-        print_summary(summary)
-    print_skipped(summary, to_stderr=options.json)
-    if options.output is not None and not options.json:
-        print(f"tables: {options.output}")
-    return exit_code(summary.outcome)
+    code = exit_code(summary.outcome)
+    with answering(code):
+        if options.json:
+            _print_json(findings, sys.stdout, skipped=options.skip_bad_rows)
+        elif summary.runs == 1:
+            print_judgement(findings.judgement())
+        else:
+            print_summary(summary)
+        print_skipped(summary, to_stderr=options.json)
+        if options.output is not None and not options.json:
+            print(f"tables: {options.output}")
+    return code
 
 
 def judge(

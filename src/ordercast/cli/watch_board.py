@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ordercast.cli.console import Steps, duration, print_judgement, print_summary
+from ordercast.cli.console import Steps, counted, duration, print_judgement, print_summary
 from ordercast.trace.news import Flaw, News, Said, Status
 from ordercast.trace.verdicts import (
     ORDERS,
@@ -78,7 +78,7 @@ class Board:
         events = sum(status.events for status in statuses)
         rate = sum(status.events_per_s or 0 for status in statuses if not status.over)
         parts = [f"{len(statuses)} runs" if len(statuses) > 1 else next(iter(statuses)).run]
-        parts.append(f"{events} events" + (f", {rate:.0f}/s" if rate else ""))
+        parts.append(counted(events, "event") + (f", {rate:.0f}/s" if rate else ""))
         for name, word in (("latency_us", "latency"), ("held_us", "held")):
             known = [found for status in statuses if (found := getattr(status, name)) is not None]
             if known:

@@ -56,6 +56,10 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_LATER[name]), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def judge(
     path: Path,
     *,
@@ -145,14 +149,31 @@ def verify(
 ) -> Results:
     """The result tables of a trace in DataFrames: `verify(…).table("verdicts")`.
 
-    in: events: `trace.parquet.arrow_schema`; runs, one row each: `described.DESCRIBED`, of which
-    the last columns may be missing. Runs that are not in `runs` are judged as runs without a
-    manifest. Call `release` on what comes back when done.
+    events   run, process, position, kind, origin, number; and, if there are any, destinations,
+             time_us, bytes, control_bytes
+    runs     run, one row each; and, if they are known, names (of the processes), size (how many
+             there are), quiesced (came to rest), complete (the log has no holes), promises (names
+             of properties). A run without a row is judged as one without a manifest.
+
+    A row that cannot be used is a `TraceError`; with `skip` it is left out, and is in the table
+    `flaws`. Call `release` on what comes back when done.
     """
+    require_pyspark()
     from ordercast.pipeline.engine import judge_frame
+    from ordercast.pipeline.frames import check_events, check_runs, refuse_flaws
     from ordercast.pipeline.options import Options
 
-    return judge_frame(events, runs, Options(properties_named(properties), False, skip))
+    options = Options(properties_named(properties), False, skip)
+    check_events(events)
+    check_runs(runs, skip=skip)
+    results = judge_frame(events, runs, options)
+    try:
+        if not skip:
+            refuse_flaws(results)
+    except BaseException:
+        results.release()
+        raise
+    return results
 
 
 def read_results(spark: SparkSession, directory: Path) -> Stored:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ def followed(spark: SparkSession, tell: Tell | None) -> Iterator[None]:
 
 
 def _follow(spark: SparkSession, tell: Tell, over: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
     known: tuple[int, int] | None = None
-    while not over.wait(LOOK_S):
-        found = map(tracker.getStageInfo, tracker.getActiveStageIds())
-        stages = [stage for stage in found if stage is not None]
-        now = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        if now[1] and now != known:
-            known = now
-            tell(*now)
+    with suppress(Exception):  # Spark has gone: whoever waits for a job hears of it
+        tracker = spark.sparkContext.statusTracker()
+        while not over.wait(LOOK_S):
+            found = map(tracker.getStageInfo, tracker.getActiveStageIds())
+            stages = [stage for stage in found if stage is not None]
+            now = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+            if now[1] and now != known:
+                known = now
+                tell(*now)

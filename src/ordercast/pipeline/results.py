@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ordercast.errors import UsageError
 from ordercast.pipeline.blobs import pack, unpack
 from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
 from ordercast.pipeline.judged import SEEN, VERDICTS, VIOLATIONS, Judged
@@ -23,7 +24,16 @@ from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
 
-__all__ = ["PARTS", "TABLES", "Results", "concluded", "once", "spark_schema", "spark_type"]
+__all__ = [
+    "PARTS",
+    "TABLES",
+    "Results",
+    "concluded",
+    "once",
+    "spark_schema",
+    "spark_type",
+    "table_schema",
+]
 
 TABLES = {
     "verdicts": VERDICTS.append(pa.field("promised", pa.bool_())),
@@ -42,6 +52,13 @@ TABLES = {
     "throughput": THROUGHPUT,
 }
 """The columns of each; `docs/results.md` says what they mean."""
+
+
+def table_schema(name: str) -> pa.Schema:
+    if name not in TABLES:
+        raise UsageError(f"there is no table {name!r}: choose from {', '.join(TABLES)}")
+    return TABLES[name]
+
 
 _MEASURED = {"costs": costs, "throughput": throughput}
 _FEW = ("runs", "flaws")
@@ -83,7 +100,7 @@ class Results:
 
     def table(self, name: str) -> DataFrame:
         """One of the `TABLES` as a DataFrame."""
-        schema = TABLES[name]
+        schema = table_schema(name)
         if name in _MEASURED:
             return _MEASURED[name](self._events)
 

@@ -132,9 +132,13 @@ def cycles(steps: Steps, names: Names) -> pa.Array:
     following = np.arange(1, size + 1)
     following[np.append(steps.start[1:], size) - 1] = steps.start
     m = _message(steps.origin, steps.number)
-    did = _chosen(("delivered", "had"), steps.sent_too)
+    both = steps.sent_too & _by_one(steps)
+    own = steps.origin == steps.member
+    earlier = own[following] & (steps.number < steps.number[following])
+    did = _chosen(("delivered", "had", "sent"), np.where(both, 2 * own, steps.sent_too))
+    before = _chosen(("before", "before it delivered"), both & own & ~earlier)
     who = names.of(steps.run, steps.member)
-    parts = pc.binary_join_element_wise(who, did, m, "before", m.take(pa.array(following)), " ")
+    parts = pc.binary_join_element_wise(who, did, m, before, m.take(pa.array(following)), " ")
     ends = pa.array(np.append(steps.start, size).astype(np.int32))
     told = pc.binary_join(pa.ListArray.from_arrays(ends, parts), ", ")
     return _witnesses(
@@ -142,6 +146,15 @@ def cycles(steps: Steps, names: Names) -> pa.Array:
         pa.ListArray.from_arrays(ends, m),
         pc.binary_join_element_wise("no one order fits: ", told, ""),
     )
+
+
+def _by_one(steps: Steps) -> Bools:
+    """Of each step: are there two, and one process has both? Then one of its own messages came
+    first when it was sent, and not when it was delivered; and the sentence must say which."""
+    length = np.diff(np.append(steps.start, len(steps.run)))
+    last = steps.start + length - 1
+    alone = (length == 2) & (steps.member[steps.start] == steps.member[last])
+    return np.repeat(alone, length)
 
 
 def _witnesses(process: Ints, messages: pa.Array, sentence: pa.Array) -> pa.Array:

@@ -6,18 +6,17 @@ that is removed at the end; what a person must know of them becomes one `SetupEr
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING
 
 from ordercast.errors import SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
+from ordercast.pipeline.interpreter import interpreter, sockets
 from ordercast.pipeline.java import (
     GET_JAVA,
     JAVA_VERSION_MIN,
@@ -25,11 +24,12 @@ from ordercast.pipeline.java import (
     java_version,
     require_java,
 )
-from ordercast.pipeline.scratch import make_scratch, remove_scratch
+from ordercast.pipeline.jvm import close_jvm, interrupted, interruptible, launch_jvm, scratches
+from ordercast.pipeline.scratch import make_scratch
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["close_jvm", "open_session", "require_pyspark", "session", "settings_for"]
@@ -66,13 +66,16 @@ def open_session(
     """The session that runs already in this process, or else a new one.
 
     `config` has the last word over every default. The caller stops the session, or uses
-    `session(...)`; the scratch directory goes when this process ends, at the latest.
+    `session(...)`; it is stopped, and its scratch directory goes, when this process ends, at the
+    latest.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    return running if running is not None else _start(master, dict(config or {}), verbose=verbose)
+    if (running := SparkSession.getActiveSession()) is not None:
+        return running
+    with interruptible():
+        return _start(master, dict(config or {}), verbose=verbose)
 
 
 @contextmanager
@@ -82,19 +85,35 @@ def session(
     config: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> Iterator[SparkSession]:
-    """`open_session` for a block: a session that was opened here is stopped at its end."""
+    """`open_session` for a block: a session that was opened here is stopped at its end, and at once
+    if the block is interrupted."""
     require_pyspark()
     from pyspark.sql import SparkSession
 
-    borrowed = SparkSession.getActiveSession() is not None
-    spark = open_session(master=master, config=config, verbose=verbose)
-    try:
-        with told(spark.sparkContext, _scratch[-1] / _LOG if _scratch else None):
-            yield spark
-    finally:
-        if not borrowed:
-            spark.stop()
+    if (running := SparkSession.getActiveSession()) is not None:
+        with told(running.sparkContext, scratches[-1] / _LOG if scratches else None):
+            yield running
+        return
+    with interruptible() as listen:
+        spark = _start(master, dict(config or {}), verbose=verbose, then=listen)
+        try:
+            with told(spark.sparkContext, scratches[-1] / _LOG):
+                yield spark
+        finally:
+            _stop(spark)
             close_jvm()
+
+
+def _stop(spark: SparkContext | SparkSession) -> None:
+    """Also if there is no JVM any more."""
+    from pyspark.sql import SparkSession
+
+    if not interrupted():
+        spark.stop()
+        return
+    context = spark.sparkContext if isinstance(spark, SparkSession) else spark
+    context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def settings_for(size: int, *, by_python: bool = False) -> dict[str, str]:
@@ -106,7 +125,13 @@ def settings_for(size: int, *, by_python: bool = False) -> dict[str, str]:
     return settings
 
 
-def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> SparkSession:
+def _start(
+    master: str | None,
+    config: dict[str, str],
+    *,
+    verbose: bool,
+    then: Callable[[], None] = lambda: None,
+) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -114,18 +139,20 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
     master = master or config.get("spark.master") or "local[*]"
     here = "127.0.0.1" if is_local(master) else address_towards(master)
     wait_s(config)  # refused now, if it must be
-    scratch = make_scratch()
-    settings = _defaults(here, scratch, verbose=verbose) | config | {"spark.master": master}
+    scratches.append(scratch := make_scratch())
+    defaults = _defaults(here, scratch, verbose=verbose)
+    if is_local(master):
+        defaults |= sockets(scratch)
+    settings = defaults | config | {"spark.master": master}
     options = "spark.driver.extraJavaOptions"
     settings[options] = f"{_java_options(scratch)} {settings.get(options, '')}".strip()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     started: SparkContext | SparkSession | None = None
     try:
-        with _environment(local=is_local(master)), (scratch / _LOG).open("ab") as log:
-            gateway = _launch(conf, None if verbose else log)
-            atexit.register(close_jvm)
-            _scratch.append(scratch)
+        with _environment(scratch, local=is_local(master)), (scratch / _LOG).open("ab") as log:
+            gateway = launch_jvm(conf, None if verbose else log)
             started = context = SparkContext(conf=conf, gateway=gateway)
+            then()
             started = spark = SparkSession(context)
             if not is_local(master):
                 ship_package(context, scratch)
@@ -134,12 +161,14 @@ def _start(master: str | None, config: dict[str, str], *, verbose: bool) -> Spar
                 # Few enough that a small trace is not all scheduling; adaptive execution merges.
                 spark.conf.set(partitions, max(4, 2 * context.defaultParallelism))
             return spark
-    except Exception as error:
-        reason = _reason(error, scratch / _LOG)
-        _scratch.append(scratch)
+    except BaseException as error:
+        mishap = isinstance(error, Exception) and not interrupted()
+        reason = _reason(error, scratch / _LOG) if mishap else ""
         if started is not None:
-            started.stop()
+            _stop(started)
         close_jvm()
+        if not mishap:
+            raise
         raise SetupError(f"Spark did not start: {reason}") from None
 
 
@@ -188,11 +217,11 @@ def _heap_mib() -> int:
 
 
 @contextmanager
-def _environment(*, local: bool) -> Iterator[None]:
+def _environment(scratch: Path, *, local: bool) -> Iterator[None]:
     """What Spark reads from the environment only, set while it starts."""
     wanted = {"PYSPARK_PYTHON": sys.executable}
     if local:
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+        wanted = {"PYSPARK_PYTHON": interpreter(scratch), "SPARK_LOCAL_IP": "127.0.0.1"}
     elif "PYSPARK_PYTHON" in os.environ:  # a cluster's machines may keep their Python elsewhere
         wanted = {}
     before = {name: os.environ.get(name) for name in wanted}
@@ -207,42 +236,7 @@ def _environment(*, local: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _launch(conf: SparkConf, log: BinaryIO | None) -> Any:
-    """A new JVM; or the one that an earlier session of this process has left running."""
-    from pyspark import SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._gateway is not None:
-        return SparkContext._gateway
-    stderr = 2  # even when asked for, Spark's words are no result: they stay off stdout
-    streams = {"stdout": stderr} if log is None else {"stdout": log, "stderr": log}
-    return launch_gateway(conf=conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-
-
-_scratch: list[Path] = []
-"""The directories to remove once the JVM that writes to them is gone."""
-
-
-def close_jvm(patience_s: float = 10.0) -> None:
-    """Ends the JVM; after `patience_s`, by force."""
-    from pyspark import SparkContext
-
-    with SparkContext._lock:
-        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-    if gateway is not None:
-        gateway.shutdown()
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            process.stdin.close()  # the JVM ends when its standard input does
-            try:
-                process.wait(patience_s)
-            except subprocess.TimeoutExpired:
-                process.kill()
-    while _scratch:
-        remove_scratch(_scratch.pop())
-
-
-def _reason(error: Exception, log: Path) -> str:
+def _reason(error: BaseException, log: Path) -> str:
     """Why the start failed, in the few words of it that help."""
     if isinstance(error, SetupError):
         return str(error)

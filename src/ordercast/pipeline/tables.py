@@ -37,7 +37,7 @@ from ordercast.pipeline.record import (
     read_record,
     write_record,
 )
-from ordercast.pipeline.results import TABLES, Results, spark_schema
+from ordercast.pipeline.results import TABLES, Results, spark_schema, table_schema
 from ordercast.pipeline.source import Source, inspect
 from ordercast.trace.directory import event_files
 
@@ -198,7 +198,7 @@ class Stored:
 
     def table(self, name: str) -> DataFrame:
         """verdicts, violations, runs, flaws, costs or throughput."""
-        schema = spark_schema(TABLES[name])
+        schema = spark_schema(table_schema(name))
         files = files_of(self._path, self.record, name)
         if not files:
             return self._spark.createDataFrame([], schema)

@@ -47,7 +47,7 @@ def live(directory: Path) -> subprocess.Popen[bytes]:
     command = [
         *(sys.executable, "-m", "ordercast", "stream", "order", str(directory / "in")),
         *("--schema", "room string, origin int, number long, stamp array<long>, label long"),
-        *("--group", "room", "--buckets", "4", "--once", "--option", "maxFilesPerTrigger=1"),
+        *("--group", "room", "--buckets", "2", "--once", "--option", "maxFilesPerTrigger=1"),
         *("--output", str(directory / "out"), "--checkpoint", str(directory / "state")),
         *("--master", "local[2]", "--conf", "spark.driver.memory=512m"),
         *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),

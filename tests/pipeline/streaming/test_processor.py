@@ -16,6 +16,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ordercast.errors import CheckpointError
 from ordercast.pipeline.streaming import processor, state
+from ordercast.pipeline.streaming.chunks import cut
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.processor import COUNTS, HELD, CausalProcessor
 from ordercast.pipeline.streaming.state import read_table, table_bytes
@@ -123,6 +124,21 @@ def test_a_great_batch_is_taken_in_by_portions(monkeypatch: pytest.MonkeyPatch) 
     assert labels(out) == [1, 2, 3]
     assert [(row.step, row.rows, row.held) for row in out] == [(0, 1, 1), (1, 1, 2), (2, 1, 0)]
     assert labels(subject.test(0, chunks)) == []
+
+
+def test_what_is_in_a_chunk_counts_not_how_small_it_travels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    messages = [Message("g", 0, number, (), number) for number in range(1, 2001)]
+    halves = (table(some, width=1) for some in (messages[:1000], messages[1000:]))
+    packed = [one for half in halves for one in cut(half)]
+    sizes = [read_table(one).nbytes for one in packed]
+    assert all(len(one) < size for one, size in zip(packed, sizes, strict=True))
+    monkeypatch.setattr(processor, "_PORTION_BYTES", min(sizes))
+    chunks = [Row(partition=0, sequence=at, chunk=one) for at, one in enumerate(packed)]
+    out = driven(FORM).test(0, chunks)
+    assert [row.step for row in out] == [0, 1]
+    assert labels(out) == list(range(1, 2001))
 
 
 WAITING = replace(FORM, wait_ms=100, policy="release")

@@ -57,13 +57,15 @@ def tie_block(
         if begin[p] < begin[p + 1]:
             door[entries[begin[p]]] |= BEFORE
             door[entries[begin[p + 1] - 1]] |= AFTER
-    everything = np.concatenate((entries, more))
-    ends = np.concatenate((begin, begin[size] + more_begin[1:]))
     knot = np.zeros(len(first), np.int32)
     order = np.empty(len(first), np.int32)
-    many = components(everything, ends, knot, order)
+    many = components(entries, begin, knot, order)
     if many > 0:
         _open_between(entries, begin, earliest, knot, many, order, door)
+    if len(more) > 0:  # the doors stay the same
+        everything = np.concatenate((entries, more))
+        ends = np.concatenate((begin, begin[size] + more_begin[1:]))
+        many = components(everything, ends, knot, order)
     closed = np.ones(many + 1, np.bool_)
     closed[0] = False
     for i in range(len(entries)):

@@ -1,9 +1,12 @@
 """Many rows as one: what Spark's protocol for state in Python would move one by one.
 
 Before the operator, rows are packed into chunks, a few for each bucket; after it they are unpacked.
-A chunk is an Arrow stream. The order of arrival is (partition of the input, chunk, row). Spark puts
-the largest file into the first partition; so they are taken by what is in them, not by number. That
-is the same when Spark runs a batch again.
+A chunk is an Arrow stream, compressed: it crosses Spark's exchange and three sockets, and is copied
+a dozen times on its way, which takes longer than to compress it.
+
+The order of arrival is (partition of the input, chunk, row). Spark puts the largest file into the
+first partition; so they are taken by what is in them, not by number. That is the same when Spark
+runs a batch again.
 """
 
 from __future__ import annotations
@@ -18,15 +21,19 @@ from ordercast.pipeline.streaming.buckets import FIRST
 from ordercast.pipeline.streaming.state import read_table, table_bytes
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["BUCKET", "CHUNKS", "by_arrival", "cut", "pack", "unpack"]
+__all__ = ["BUCKET", "CHUNKS", "by_arrival", "cut", "pack", "rows_of", "unpack"]
 
 BUCKET = "ordercast bucket"
 CHUNKS = "bucket int, partition int, sequence long, chunk binary"
 CHUNK_BYTES = 4 << 20
+"""Before it is compressed."""
 _GATHERED_BYTES = 32 << 20
 _SCHEMA = pa.schema(
     {"bucket": pa.int32(), "partition": pa.int32(), "sequence": pa.int64(), "chunk": pa.binary()}
 )
+# A thread for each column would cost more than it saves: all cores have tasks.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,7 +62,11 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for chunk in batch.column("chunk"):
             if chunk.is_valid:
-                yield from read_table(chunk.as_buffer()).to_batches()
+                yield from rows_of(chunk.as_buffer()).to_batches()
+
+
+def rows_of(chunk: bytes | memoryview) -> pa.Table:
+    return read_table(chunk, _ONE_THREAD)
 
 
 def by_arrival(rows: Iterable[tuple[int, int, bytes]], number: str) -> list[bytes]:
@@ -74,9 +85,16 @@ def by_arrival(rows: Iterable[tuple[int, int, bytes]], number: str) -> list[byte
 
 def _middle(chunks: list[bytes], number: str) -> float:
     """The mean of the numbers, those that are null left out."""
-    columns = [read_table(chunk).column(number).drop_null() for chunk in chunks]
+    columns = [_column(chunk, number).drop_null() for chunk in chunks]
     numbers = np.concatenate([np.asarray(column, np.float64) for column in columns])
     return float(numbers.mean()) if len(numbers) else 0.0
+
+
+def _column(chunk: bytes, name: str) -> pa.ChunkedArray:
+    """One of them, without a look at the others."""
+    with pa.ipc.open_stream(chunk) as reader:
+        at = reader.schema.get_field_index(name)
+    return read_table(chunk, pa.ipc.IpcReadOptions(included_fields=[at])).column(name)
 
 
 def cut(rows: pa.Table) -> Iterator[bytes]:
@@ -84,7 +102,7 @@ def cut(rows: pa.Table) -> Iterator[bytes]:
     pieces = max(1, -(-rows.nbytes // CHUNK_BYTES))
     step = max(1, -(-len(rows) // pieces))
     for start in range(0, len(rows), step):
-        yield table_bytes(rows.slice(start, step))
+        yield table_bytes(rows.slice(start, step), _COMPRESSED)
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

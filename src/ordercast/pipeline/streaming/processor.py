@@ -7,7 +7,7 @@ once for each bucket of a batch; what waits is written only if it has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,12 +29,11 @@ from pyspark.sql.types import (
 )
 
 from ordercast.pipeline.streaming.bucket import Bucket, Step, Tally, new_bucket, take_in, time_out
-from ordercast.pipeline.streaming.chunks import by_arrival, cut
+from ordercast.pipeline.streaming.chunks import by_arrival, cut, rows_of
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.state import (
     read_counts,
     read_held,
-    read_table,
     require_form,
     write_counts,
     write_form,
@@ -89,8 +88,8 @@ class CausalProcessor(StatefulProcessor):
                 self._counts.update((write_form(self._form),))
             return
         now_ms = self._now_ms(timerValues)
-        for at, some in enumerate(_portions(chunks)):
-            new = pa.concat_tables(map(read_table, some)).combine_chunks()
+        for at, some in enumerate(_portions(map(rows_of, chunks))):
+            new = pa.concat_tables(some).combine_chunks()
             step = take_in(after or new_bucket(self._form, new.schema), new, now_ms)
             after = step.after
             yield from _rows(key, at, step)
@@ -145,12 +144,12 @@ class CausalProcessor(StatefulProcessor):
         self._counts.update((write_counts(ledger, self._form),))
 
 
-def _portions(chunks: list[bytes]) -> Iterator[list[bytes]]:
-    some: list[bytes] = []
+def _portions(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
+    some: list[pa.Table] = []
     size = 0
-    for chunk in chunks:
-        some.append(chunk)
-        size += len(chunk)
+    for table in tables:
+        some.append(table)
+        size += table.nbytes
         if size >= _PORTION_BYTES:
             yield some
             some, size = [], 0

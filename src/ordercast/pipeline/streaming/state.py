@@ -29,16 +29,20 @@ _PART = struct.Struct("<Q")
 _ARRIVED = "ordercast arrived ms"
 
 
-def table_bytes(table: pa.Table | pa.RecordBatch) -> bytes:
+def table_bytes(
+    table: pa.Table | pa.RecordBatch, options: pa.ipc.IpcWriteOptions | None = None
+) -> bytes:
     """With its schema: whoever reads it needs nothing else."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write(table)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def read_table(content: bytes | memoryview) -> pa.Table:
-    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+def read_table(
+    content: bytes | memoryview, options: pa.ipc.IpcReadOptions | None = None
+) -> pa.Table:
+    with pa.ipc.open_stream(pa.py_buffer(content), options=options) as reader:
         return reader.read_all()
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 settings.register_profile("ordercast", deadline=None)
 settings.load_profile("ordercast")
 
+# xdist tells its workers how wide a terminal is, and tests have none.
+os.environ.pop("COLUMNS", None)
+
 EXPLORED = pytest.StashKey[list[int]]()
 """How many states the model checker has seen, world by world."""
 

@@ -444,8 +444,8 @@ MUTANTS = [
         "majority_acks",
         "forgets what one other has",
         (
-            "floor = min(known[origin] for known in self.kept_for)",
-            "floor = sorted(known[origin] for known in self.kept_for)[1]",
+            "            if known[origin] < floor:\n                floor = known[origin]\n",
+            "            floor = sorted(known[origin] for known in self.kept_for)[1]\n",
         ),
         modules=("retained",),
     ),
@@ -453,12 +453,12 @@ MUTANTS = [
         "majority_acks",
         "counts across gaps",
         (
-            "while self.counts[id.origin] + 1 in early:",
-            "while early and min(early) > self.counts[id.origin]:",
+            "while counts[origin] + 1 in early:",
+            "while early and min(early) > counts[origin]:",
         ),
         (
-            "            self.counts[id.origin] += 1\n            early.remove(self.counts[id.origin])",
-            "            self.counts[id.origin] = min(early)\n            early.remove(self.counts[id.origin])",
+            "            counts[origin] += 1\n            early.remove(counts[origin])",
+            "            counts[origin] = min(early)\n            early.remove(counts[origin])",
         ),
         modules=("received", "retained"),
     ),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 SEEDS = 60
-KNOTTED = (212, 1272, 1703)
-"""Here knots that go on for several blocks take in others."""
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def test_in_blocks_or_whole(
     tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Counter[tuple[str, str]] = Counter()
-    for seed in (*range(SEEDS), *KNOTTED):
+    for seed in range(SEEDS):
         random = Random(seed)
         events = multicast(seed)
         manifest = manifest_of(events, quiesced=random.random() < 0.6)
@@ -134,7 +132,7 @@ def deliver_first(logs: LOGS) -> None:
         (repeat_later, "delivered much later than others, or never"),
         (forge, "deliveries of messages that were never sent"),
         (number_backwards, "not numbered in the order"),
-        (deliver_first, "delivered much later than others, or never"),
+        (deliver_first, "too far apart"),
     ],
 )
 def test_what_reaches_too_far_is_noticed(
@@ -166,10 +164,10 @@ def again(logs: LOGS, by: int) -> None:
 
 def skipped_before_the_end(logs: LOGS, by: int) -> None:
     """What the second one sends after that is sent by the first one instead."""
-    end = place(logs, 1, (0, 60 + by))
+    end = place(logs, 1, (0, 60 + by // 3))
     ended = {row[1:3] for row in logs[1][end:] if row[0] == "send"}
     logs[1] = [*logs[1][:end], ("crash", None, None, None)]
-    del logs[1][place(logs, 1, (0, 60))]
+    del logs[1][place(logs, 1, (0, 58 - by % 12))]
     for p in (0, 2):
         logs[p] = [row for row in logs[p] if row[1:3] not in ended]
 
@@ -254,6 +252,54 @@ def test_a_witness_may_have_to_do_with_a_message_of_the_next_block(
     assert right > 20
 
 
+def tracks(many: int, every: int) -> LOGS:
+    """Two processes get some messages in quite another order, two others swap a few; and now and
+    then a message is for all four. So between two of these, all are in one knot, though in a block
+    without one the swaps seem to be knots of their own."""
+    logs: LOGS = [[] for _ in range(4)]
+    sent = {0: 0, 2: 0}
+
+    def send(p: int, *readers: int) -> Row:
+        sent[p] += 1
+        logs[p].append(("send", p, sent[p], readers))
+        return "deliver", p, sent[p], None
+
+    tangled, swapped = [], []
+    for i in range(1, many):
+        tangled.append(send(0, 0, 1))
+        swapped.append(send(2, 2, 3))
+        logs[0].append(tangled[-1])
+        logs[2].append(swapped[-1])
+        if i % 2 == 0:
+            logs[1] += [tangled[-1], *tangled[-4:-3]]
+        if i % 4 != 1:
+            logs[3] += swapped[-1:] if i % 4 != 2 else [swapped[-1], swapped[-2]]
+        if i % every == 0:
+            message = send(0, 0, 1, 2, 3)
+            for log in logs:
+                log.append(message)
+        elif i % 4 == 0:  # so that the others know how far these are
+            message = send(0, 2, 3)
+            logs[2].append(message)
+            logs[3].append(message)
+    return logs
+
+
+@pytest.mark.parametrize("every", [9, 40, 110])
+def test_knots_of_several_blocks_take_in_others(
+    tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    monkeypatch.setattr(sketches, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 150)
+    events = table_of(tracks(300, every))
+    manifest = manifest_of(events, quiesced=False)
+    path = write(tmp_path / "trace", events, manifest, 100)
+    assert (
+        in_blocks(path, manifest).verdicts.to_pylist() == whole(path, manifest).verdicts.to_pylist()
+    )
+    assert blocks[-1] > 4
+
+
 def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(
     tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +326,7 @@ def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(
         path = write(tmp_path / name, table_of(logs), manifest, 20)
         blocks.clear()
         assert in_blocks(path, manifest).verdicts == whole(path, manifest).verdicts
-        assert blocks[-1] > 10, name
+        assert blocks[-1] > 8, name
 
 
 def _narrowed(row: Row, kept: set[tuple[int | None, int | None]]) -> Row:

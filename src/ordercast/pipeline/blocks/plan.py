@@ -102,18 +102,30 @@ def _state(log: Log, sketch: int) -> State:
 
 def _borders(logs: Sequence[Log], rows: int, margin: int) -> Iterator[Border]:
     limits = _limits(logs)
-    within = _rows_within(logs, limits)
-    total, used = sum(log.rows for log in logs), 0
+    each = np.array([_rows_within(log, limits) for log in logs])
+    within, ends = each.sum(axis=0), np.array([log.rows for log in logs])
+    shares = -(-margin * ends // max(int(ends.sum()), 1))
+    after, used = 0, 0
     while True:
-        at = int(np.searchsorted(within, used + rows))
-        if at >= len(within) or within[at] + rows // 2 > total:
+        at = max(int(np.searchsorted(within, used + rows)), after)
+        if at >= len(within) or within[at] + rows // 2 > ends.sum():
             return
-        before = int(np.searchsorted(within, within[at] - margin, side="right")) - 1
-        after = int(np.searchsorted(within, within[at] + margin))
+        before, after = _around(each, at, shares)
         if after >= len(within):
             return
-        yield Border(limits[max(before, 0)], limits[at], limits[after])
-        used = max(int(within[at]), used + 1)
+        yield Border(limits[before], limits[at], limits[after])
+        used = int(within[at])
+
+
+def _around(each: Ints, at: int, shares: Ints) -> tuple[int, int]:
+    """The limits on either side between which every process has its share of the margin; those that
+    seldom hear of the others go on by leaps."""
+    before, after = at, at
+    for rows, share in zip(each, shares.tolist(), strict=True):
+        least, most = max(rows[at] - share, rows[0]), min(rows[at] + share, rows[-1])
+        before = min(before, int(np.searchsorted(rows, least, side="right")) - 1)
+        after = max(after, int(np.searchsorted(rows, most)))
+    return max(before, 0), after
 
 
 def _limits(logs: Sequence[Log]) -> Ints:
@@ -145,12 +157,8 @@ def _limits_of(log: Log, me: int) -> Ints:
     return np.maximum.accumulate(limits) if len(limits) else limits
 
 
-def _rows_within(logs: Sequence[Log], limits: Ints) -> Ints:
-    total = np.zeros(len(limits), np.int64)
-    for log in logs:
-        ends = np.concatenate(([0], log.ends))
-        total += ends[log.looks_within(limits)]
-    rising: Ints = np.maximum.accumulate(total)
+def _rows_within(log: Log, limits: Ints) -> Ints:
+    rising: Ints = np.concatenate(([0], log.ends))[log.looks_within(limits)]
     return rising
 
 

@@ -1,7 +1,8 @@
 """How fast traces are judged, next to a floor on Spark and to what else could judge them.
 
-Traces of one causal run (and one in total order) for every number of delivery rows and processes,
-one of very many small runs, and the same rows shuffled, are written without being simulated. Then,
+Traces of one causal run (and one in total order, one with faults, one whose messages are for half
+of the processes) for every number of delivery rows and processes, one of very many small runs, and
+the same rows shuffled, are written without being simulated. Then,
 in one warm session (one judgement of a small trace goes before; each figure is the best of two):
 
 floor     Spark's groupBy(process, origin).agg(count, max(number)) over the same files: the least

@@ -114,9 +114,13 @@ def forge(logs: LOGS) -> None:
     logs[1].insert(place(logs, 1, (0, 60)), ("deliver", 0, 10**9, None))
 
 
-def number_backwards(logs: LOGS) -> None:
-    first, second = (logs[0].index(("send", 0, n, (1, 2))) for n in (60, 61))
+def number_backwards(logs: LOGS, number: int = 60) -> None:
+    first, second = (logs[0].index(("send", 0, n, (1, 2))) for n in (number, number + 1))
     logs[0][first], logs[0][second] = logs[0][second], logs[0][first]
+
+
+def number_backwards_in_a_row_group(logs: LOGS) -> None:
+    number_backwards(logs, 55)
 
 
 def deliver_first(logs: LOGS) -> None:
@@ -132,6 +136,7 @@ def deliver_first(logs: LOGS) -> None:
         (repeat_later, "delivered much later than others, or never"),
         (forge, "deliveries of messages that were never sent"),
         (number_backwards, "not numbered in the order"),
+        (number_backwards_in_a_row_group, "not numbered in the order"),
         (deliver_first, "too far apart"),
     ],
 )

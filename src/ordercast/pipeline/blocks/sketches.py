@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.huge.attempt import Each, dealt
 from ordercast.pipeline.huge.groups import Unhealthy
-from ordercast.pipeline.huge.segments import WRONG, Part, log_rows
+from ordercast.pipeline.huge.segments import WRONG, Part, check_health, rows_of_pieces
 from ordercast.pipeline.kernels import scan as s
 from ordercast.pipeline.kernels import sketch as k
 from ordercast.pipeline.kernels.kernel import Ints
@@ -46,30 +45,15 @@ def _sketch(pieces: Sequence[Piece], members: int, every: int, total: int) -> It
 
     Raises `Unhealthy` at the first row that does not fit.
     """
-    for piece in pieces:
-        owners, columns = log_rows(piece)
-        position = ints_of(columns["position"], np.int64)
-        kind = kinds_of(columns["kind"])
-        origin = ints_of(columns["origin"], np.int32)
-        number = ints_of(columns["number"], np.int64)
-        for begin, end, me in owners:
-            if not 0 <= me < members:
-                raise Unhealthy("has events of a process that its manifest does not name")
-            rows, looks = slice(begin, end), -(-(end - begin) // every)
-            known = np.empty(k.WIDTH, np.int64)
-            most = np.zeros((looks, members), np.int64)
-            least = np.full((looks, members), FAR)
-            k.sketch.for_rows(total)(
-                me, position[rows], kind[rows], origin[rows], number[rows], every,
-                known, most, least,
-            )  # fmt: skip
-            if known[s.HEALTHY] != s.FINE or position[begin] < 0:
-                wrong = int(known[s.HEALTHY]) or s.BROKEN
-                raise Unhealthy(WRONG[wrong], unsorted=wrong == s.UNSORTED)
-            yield Sketch(
-                me, Part(piece, begin, end), int(position[begin]), known.tolist(),
-                most.tolist(), least.tolist(),
-            )  # fmt: skip
+    for me, part, _, rows in rows_of_pieces(pieces, members):
+        looks = -(-len(rows.kind) // every)
+        known = np.empty(k.WIDTH, np.int64)
+        most = np.zeros((looks, members), np.int64)
+        least = np.full((looks, members), FAR)
+        k.sketch.for_rows(total)(me, *rows, every, known, most, least)
+        check_health(known, rows.position, WRONG | {s.RAGGED: _NOT_RISING})
+        first = int(rows.position[0])
+        yield Sketch(me, part, first, known.tolist(), most.tolist(), least.tolist())
 
 
 @dataclass(frozen=True)

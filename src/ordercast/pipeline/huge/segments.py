@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,10 +14,11 @@ import pyarrow.compute as pc
 from ordercast.pipeline.arrays import ints_of, kinds_of
 from ordercast.pipeline.huge.groups import Unhealthy, footer, read
 from ordercast.pipeline.kernels import scan as s
+from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.rows import Piece
 from ordercast.trace.outline import Outlined
 
-__all__ = ["WRONG", "Part", "Segment", "log_rows", "scan_pieces"]
+__all__ = ["WRONG", "Part", "Segment", "check_health", "rows_of_pieces", "scan_pieces"]
 
 ROUGH = 4096
 """How many runs of numbers a segment may have beyond one for each origin: a message that is missing
@@ -54,8 +56,31 @@ class Segment(msgspec.Struct, frozen=True):
 
 def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
     """Raises `Unhealthy` at the first row that does not fit."""
+    for me, part, columns, rows in rows_of_pieces(pieces, members):
+        known = np.empty(s.WIDTH, np.int64)
+        runs = np.empty((members + 1 + ROUGH, 3), np.int64)
+        many = s.scan.compiled(me, members, *rows, known, runs)
+        check_health(known, rows.position, WRONG)
+        yield Segment(
+            me, part, int(rows.position[0]), known.tolist(),
+            [(o, first, last) for o, first, last in runs[:many].tolist()],
+            _addressed(columns, part.begin, part.end, members),
+        )  # fmt: skip
+
+
+class LogRows(NamedTuple):
+    position: Ints
+    kind: Ints
+    origin: Ints
+    number: Ints
+
+
+def rows_of_pieces(
+    pieces: Sequence[Piece], members: int
+) -> Iterator[tuple[int, Part, pa.Table, LogRows]]:
+    """Whose rows they are, where, all columns of the piece, and these rows' own."""
     for piece in pieces:
-        owners, columns = log_rows(piece)
+        owners, columns = _log_rows(piece)
         position = ints_of(columns["position"], np.int64)
         kind = kinds_of(columns["kind"])
         origin = ints_of(columns["origin"], np.int32)
@@ -63,19 +88,15 @@ def scan_pieces(pieces: Sequence[Piece], members: int) -> Iterator[Segment]:
         for begin, end, me in owners:
             if not 0 <= me < members:
                 raise Unhealthy("has events of a process that its manifest does not name")
-            known, rows = np.empty(s.WIDTH, np.int64), slice(begin, end)
-            runs = np.empty((members + 1 + ROUGH, 3), np.int64)
-            many = s.scan.compiled(
-                me, members, position[rows], kind[rows], origin[rows], number[rows], known, runs
-            )
-            if known[s.HEALTHY] != s.FINE or position[begin] < 0:
-                wrong = int(known[s.HEALTHY]) or s.BROKEN
-                raise Unhealthy(WRONG[wrong], unsorted=wrong == s.UNSORTED)
-            yield Segment(
-                me, Part(piece, begin, end), int(position[begin]), known.tolist(),
-                [(o, first, last) for o, first, last in runs[:many].tolist()],
-                _addressed(columns, begin, end, members),
-            )  # fmt: skip
+            mine = (column[begin:end] for column in (position, kind, origin, number))
+            yield me, Part(piece, begin, end), columns, LogRows(*mine)
+
+
+def check_health(known: Ints, position: Ints, words: Mapping[int, str]) -> None:
+    """in: what a kernel says of rows, and what to call that"""
+    if known[s.HEALTHY] != s.FINE or position[0] < 0:
+        wrong = int(known[s.HEALTHY]) or s.BROKEN
+        raise Unhealthy(words[wrong], unsorted=wrong == s.UNSORTED)
 
 
 WRONG = {
@@ -113,7 +134,7 @@ def _addressed(
     return found
 
 
-def log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
+def _log_rows(piece: Piece) -> tuple[list[tuple[int, int, int]], pa.Table]:
     """Which rows are whose (from, to, process), and the columns that must be looked at: what the
     footer tells need not be read."""
     names = ["position", "kind", "origin", "number"]

@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 CLASSES := $(VENV)/.classes
+# Tests start a thousand Pythons, each of which would compile ordercast for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup java browser demo test lint types docs clean
 .DEFAULT_GOAL := help
@@ -28,7 +30,7 @@ demo: $(STAMP) java  ## three real processes, causal order, verified on Spark, w
 	$(BIN)/ordercast run --order causal --processes 3 --messages 8
 	@$(MAKE) --no-print-directory $(CLASSES)
 
-browser:
+browser: | java
 	@scripts/browser
 
 test: $(STAMP) java $(CLASSES) browser  ## run the tests
@@ -46,3 +48,4 @@ docs: $(STAMP)  ## make the pictures and tables of the documentation anew
 
 clean:  ## remove what set-up and runs have made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find benchmarks scripts src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Machines are shared and noisy: how long an example took proves nothing.
 settings.register_profile("ordercast", deadline=None)
+settings.register_profile("long", deadline=None, max_examples=2_000)
 settings.load_profile("ordercast")
 
 # xdist tells its workers how wide a terminal is, and tests have none.
@@ -23,6 +24,16 @@ os.environ.pop("COLUMNS", None)
 
 EXPLORED = pytest.StashKey[list[int]]()
 """How many states the model checker has seen, world by world."""
+
+REAL_PROCESSES = "tests/runtime/"
+APART = (
+    REAL_PROCESSES,
+    "tests/conformance/test_conformance.py",
+    "tests/conformance/test_explore.py",
+    "tests/conformance/test_mutants.py",
+    "tests/protocols/",
+)
+"""Where tests share nothing."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,13 +52,23 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests of a file share what it sets up, so one worker runs them all. Those of real processes
-    share nothing, wait a lot, and go to whoever is idle."""
+    """Tests of a file share what it sets up, so one worker runs them all. Those in `APART` share
+    nothing, go to whoever is idle, and are what is left for the end, when nobody should have to
+    wait for one long file. Those of real processes wait a lot, so one worker runs them from the
+    start on, while the others have the cores."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid if nodeid.startswith("tests/runtime/") else nodeid.partition("::")[0]
+            return nodeid if nodeid.startswith(APART) else nodeid.partition("::")[0]
+
+        def _assign_work_unit(self, node: Any) -> None:
+            waits = node is self.nodes[0]
+            for scope in self.workqueue:
+                if scope.startswith(REAL_PROCESSES) == waits:
+                    self.workqueue.move_to_end(scope, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     return Scheduling(config, log)
 
@@ -55,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark for the whole test run: starting it takes seconds."""
-    # Tests are short jobs, like small traces: see `session.settings_for`.
+    # Tests are short jobs, like small traces: see `settings.settings_for`.
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     config = {"spark.driver.memory": "1g", **quick}
     with pipeline.session(master="local[2]", config=config) as session:

@@ -91,7 +91,11 @@ def cases(
         yield from (Case(Shape(size, deliveries)) for size in processes)
     yield from (Case(Shape(n, deliveries, total=True)) for deliveries in rows)
     yield from (Case(Shape(n, deliveries, faults=True)) for deliveries in rows)
-    yield from (Case(Shape(n, deliveries, subsets=True)) for deliveries in rows)
+    yield from (
+        Case(Shape(n, deliveries, subsets=True, faults=faults))
+        for deliveries in rows
+        for faults in (False, True)
+    )
     yield Case(ManyRuns(runs))
     small = [deliveries for deliveries in rows if deliveries <= shuffled_most]
     yield from (Case(Shape(n, deliveries), shuffled=True) for deliveries in small)

@@ -2,9 +2,10 @@
 
 Streams of 1, 100 and 10,000 groups with 4 and 16 origins, of which 0, 10 and 50 % come out of
 order, are written as Parquet; each goes as whole batches through each subject, in one warm
-session, into a sink that drops it. The fastest batch counts. Then: the cost while 1 and 100
-messages a group are held, bytes of state for each, the time from a small file to the sink, and the
-events a second of a watch on a trace.
+session, into a sink that drops it. Subjects take turns, and the fastest batch counts: the JVM goes
+on compiling for dozens of batches, a stream for hours. Then: the cost while 1 and 100 messages a
+group are held, bytes of state for each, the time from a small file to the sink, and the events a
+second of a watch on a trace.
 
 example:
   python -m benchmarks.streaming --rows 100000 --only g100-n4
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.show import Row, show
-from benchmarks.streaming.goals import goals
+from benchmarks.streaming.goals import goals, rate
 from benchmarks.streaming.measure import Speed, latency_s, speed, state_bytes_per_held
 from benchmarks.streaming.streams import Stream
 from benchmarks.streaming.subjects import NOTHING, OURS, SUBJECTS
@@ -51,7 +52,7 @@ def main() -> None:
         doing.begin("warming up")
         speed(spark, streams[0], OURS, Path(place))
         for stream in streams:
-            for subject in _subjects(stream, quick=chosen.quick):
+            for subject in chosen.rounds * _subjects(stream, quick=chosen.quick):
                 doing.begin(f"{subject}, {stream.name}")
                 speeds.append(speed(spark, stream, subject, Path(place)))
         if chosen.only == "" or chosen.rest:
@@ -90,21 +91,21 @@ def _rest(
     for runs in (1, 100):
         trace = Trace(runs, 4, chosen.rows, chosen.batches)
         doing.begin(f"watch, {trace.name}")
-        for subject, rate in watch_rates(spark, trace, place).items():
-            found[f"events k/s, {subject}, {trace.name}"] = rate / 1000
+        for subject, events_per_s in watch_rates(spark, trace, place).items():
+            found[f"events k/s, {subject}, {trace.name}"] = events_per_s / 1000
     return found
 
 
 def _tell(speeds: list[Speed], more: dict[str, Any], file: Path | None) -> None:
     rows: list[Row] = []
     for name in dict.fromkeys(one.stream.name for one in speeds):
-        known = {one.subject: one.rows_per_s for one in speeds if one.stream.name == name}
-        ours = known[OURS]
+        known = {subject: rate(speeds, name, subject) for subject in SUBJECTS}
+        ours = known.pop(OURS)
+        assert ours is not None
         rows.append(
             {"stream": name, "causal_order_k/s": ours / 1000}
-            | {f"× {other}": None if (rate := known.get(other)) is None else ours / rate
-               for other in SUBJECTS if other != OURS}
-        )  # fmt: skip
+            | {f"× {other}": None if one is None else ours / one for other, one in known.items()}
+        )
     show("rows a second, and ratios to the others", rows, as_json=False)
     if more:
         show(
@@ -127,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     add: Any = parser.add_argument
     add("--rows", type=int, default=200_000, help="of a batch (default: 200000)")
     add("--batches", type=int, default=4, help="default: 4; the first is not counted")
+    add("--rounds", type=int, default=3, help="through each subject (default: 3)")
     add("--only", default="", metavar="NAME", help="streams with that in their name: g100-n4-10%%")
     add("--quick", action="store_true", help="only next to no operator")
     add("--rest", action="store_true", help="state, latency and the watch also with --only")

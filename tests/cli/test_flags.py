@@ -73,6 +73,8 @@ def test_a_mistyped_flag_is_told_by_its_verb(
     ("arguments", "sentence"),
     [
         (["simulate", "--faults", "crash:1@20"], "a time needs its unit (us, ms or s), such as"),
+        (["simulate", "--faults", "delay:0>1=20ms"], "at all times; write 'delay:20ms'"),
+        (["run", "--faults", "delay:0>1=20ms,fifo"], "connections keep their order anyway"),
         (["run", "--faults", "kill:1@1s+1"], "such as 'kill:1@1s+1ms'"),
         (["sweep", "--faults", "delay:1..2"], "such as 'delay:1ms..2ms'"),
         (["simulate", "--scenario", "nowhere"], "--scenario nowhere cannot be read: No such file"),

@@ -12,7 +12,9 @@ import pytest
 
 from .test_stream_watch import QUICK, environment
 
-RUN = [sys.executable, "-m", "ordercast", "run", "--follow", *QUICK]
+ONE_RUN = ["--conf", "spark.sql.shuffle.partitions=1"]
+"""A second partition would have nothing to do but start its workers."""
+RUN = [sys.executable, "-m", "ordercast", "run", "--follow", *QUICK, *ONE_RUN]
 
 
 @pytest.mark.timeout(900)
@@ -34,8 +36,10 @@ def test_the_watch_says_what_the_judge_says(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_violation_is_told_while_the_group_runs(tmp_path: Path) -> None:
-    """They would talk for minutes; what is wrong is told long before."""
-    command = [*RUN, "--order", "unordered", "--swap-pairs", "--messages", "60000"]
+    """They would talk for minutes, and leave Spark time to start; what is wrong is told long before
+    they are done."""
+    command = [*RUN, "--order", "unordered", "--swap-pairs", "--processes", "2"]
+    command += ["--messages", "6000", "--interval", "100"]
     running = subprocess.Popen(
         [*command, "--timeout", "380"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=tmp_path, env=environment(tmp_path / "scratch"),

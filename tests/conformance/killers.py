@@ -62,19 +62,21 @@ def model_check(
     )
 
 
-def killed_by(mutant: Mutant, *, seeds: int = 40) -> str | None:
+def killed_by(mutant: Mutant, *, states: int = 8_000, seeds: int = 40) -> str | None:
     """Who kills it and how, or None if it survives everyone."""
-    return _by_model_checker(mutant) or _by_schedules(mutant, seeds) or _by_scenarios(mutant)
+    return (
+        _by_model_checker(mutant, states) or _by_schedules(mutant, seeds) or _by_scenarios(mutant)
+    )
 
 
-def _by_model_checker(mutant: Mutant) -> str | None:
+def _by_model_checker(mutant: Mutant, states: int) -> str | None:
     ordering, dissemination = mutant.combination()
     build = mutant.builder()
     for crashes in (0, 1):
         promises = catalog.promises(ordering, dissemination, crashes=crashes > 0)
         for program in programs(ordering, dissemination):
             try:
-                found = model_check(build, program, promises, crashes=crashes, states_max=8_000)
+                found = model_check(build, program, promises, crashes=crashes, states_max=states)
             except Exception as error:
                 return f"model checker: {type(error).__name__}"
             if found.failure is not None:

@@ -20,7 +20,7 @@ WORLDS: list[tuple[str, Program, int]] = [
     ("unicasts and a crash", UNICASTS[0], 1),
 ]
 STATES_MAX = 40_000
-PART = 12_000
+PART = 6_000
 """Of those that have more; how far a search gets that does not end is a matter of time only."""
 TOO_MANY = {
     ("majority", "two broadcasts and a crash"),

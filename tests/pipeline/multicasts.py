@@ -9,8 +9,10 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pytest
 
-from ordercast.pipeline.blocks import judge_blocks, logs_of
+from ordercast.pipeline import alone, engine
+from ordercast.pipeline.blocks import judge_blocks, judging, logs_of, sketches
 from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
@@ -21,6 +23,7 @@ from ordercast.trace.verdicts import PROPERTIES
 from .broadcasts import each
 
 Row = tuple[str, int | None, int | None, tuple[int, ...] | None]
+LOGS = list[list[Row]]
 
 
 @dataclass
@@ -38,7 +41,7 @@ class Multicast:
     repeats: float = 0.0
     strays: float = 0.0
     """How often a process delivers what is not for it."""
-    logs: list[list[Row]] = field(init=False)
+    logs: LOGS = field(init=False)
 
     def __post_init__(self) -> None:
         self.logs = [[] for _ in range(self.size)]
@@ -88,6 +91,10 @@ class Multicast:
 
 
 def multicast(seed: int, *, steps: int = 900, size: int | None = None) -> pa.Table:
+    return table_of(logs_of_multicast(seed, steps=steps, size=size))
+
+
+def logs_of_multicast(seed: int, *, steps: int, size: int | None = None) -> LOGS:
     random = Random(seed)
     group = Multicast(
         random,
@@ -111,7 +118,57 @@ def multicast(seed: int, *, steps: int = 900, size: int | None = None) -> pa.Tab
         last = random.random() < 0.2  # it does not come to the end
         while p not in group.down and not last and group.deliver(p):
             pass
-    return table_of(group.logs)
+    return group.logs
+
+
+SPOILT = ("skip", "late", "again", "astray", "forge", "fill in")
+
+
+def spoil(logs: LOGS, random: Random) -> str:
+    """One message is made to reach far; returns how."""
+    p, at = random.choice(
+        [(p, i) for p, log in enumerate(logs) for i, row in enumerate(log) if row[0] == "deliver"]
+    )
+    log, row = logs[p], logs[p][at]
+    later = random.choice([random.randint(at, len(log)), len(log) - (len(log) - at) // 8])
+    if log[-1][0] == "crash":
+        later = min(later, len(log) - 1)
+    how = random.choice(SPOILT)
+    if how == "skip":
+        log[:] = [other for other in log if other != row]
+    elif how == "late":
+        log.insert(max(later - 1, at), log.pop(at))
+    elif how == "again":
+        log.insert(later, row)
+    elif how == "astray":
+        q = random.choice([q for q in range(len(logs)) if q != p])
+        up = len(logs[q]) - (logs[q][-1:] == [("crash", None, None, None)])
+        logs[q].insert(max(up - random.randrange(1 + up // 2), 0), row)
+    elif how == "forge":
+        log.insert(later, ("deliver", row[1], 10**9 + random.randrange(3), None))
+    else:
+        numbers = {other[2] for other in logs[row[1]] if other[0] == "send"}
+        gaps = set(range(1, max(numbers))) - numbers
+        if gaps:
+            log.insert(later, ("deliver", row[1], random.choice(sorted(gaps)), None))
+    return how
+
+
+def steady(many: int) -> LOGS:
+    """Three processes that take turns at sending to the two others, in one order."""
+    logs: LOGS = [[] for _ in range(3)]
+    for i in range(many):
+        p = i % 3
+        message = p, i // 3 + 1
+        others = tuple(q for q in range(3) if q != p)
+        logs[p].append(("send", *message, others))
+        for q in others:
+            logs[q].append(("deliver", *message, None))
+    return logs
+
+
+def place(logs: LOGS, process: int, message: tuple[int, int]) -> int:
+    return logs[process].index(("deliver", *message, None))
 
 
 def table_of(logs: Sequence[Sequence[Row]]) -> pa.Table:
@@ -127,3 +184,13 @@ def in_blocks(path: Path, manifest: Manifest) -> Judged:
     pieces = [group.piece for group in inspect(path).groups]
     logs = logs_of(pieces, len(manifest.processes), each, 1)
     return judge_blocks(logs, manifest, PROPERTIES, each, 1)
+
+
+def only_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of thousands of rows are huge, and nobody gathers them."""
+    monkeypatch.setattr(engine, "HUGE_ROWS", 1000)
+    monkeypatch.setattr(alone, "_TASKS_PER_CORE", 1)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 2000)
+    monkeypatch.setattr(sketches, "EVERY", 32)
+    monkeypatch.setattr("ordercast.pipeline.huge.apart.APART_MOST", 10)
+    monkeypatch.setattr(engine, "_judge_items", None)

@@ -134,7 +134,7 @@ def told(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
 def test_wrong_stamps_are_found_and_no_others(named: bool) -> None:
     """Two groups, the second one with a stamp that may be wrong, however they are cut."""
     rng, outcomes = random.Random(17 + named), set()
-    for _ in range(150):
+    for _ in range(80):
         size = rng.randint(2, 4)
         messages = history(rng, 0, 3, 9) + broken(history(rng, 1, size, 30), rng)
         if rng.random() < 0.3:

@@ -22,7 +22,8 @@ import ordercast.pipeline
 
 s = sys.modules["ordercast.pipeline.session"]
 if len(sys.argv) > 1:
-    s.class_archive = lambda: Path(sys.argv[1])
+    settings = sys.modules["ordercast.pipeline.settings"]
+    settings.class_archive = lambda: Path(sys.argv[1])
 options = "-XX:TieredStopAtLevel=1 -Xlog:class+load:file=loaded.txt"
 with s.session(master="local[1]", config={"spark.driver.extraJavaOptions": options}) as spark:
     print(spark.range(3).count())

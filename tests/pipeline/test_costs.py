@@ -15,7 +15,8 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.pipeline.costs import COSTS, THROUGHPUT
-from ordercast.pipeline.results import TABLES, spark_schema
+from ordercast.pipeline.results import TABLES
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.protocols import catalog
 from ordercast.sweep.measures import measure
 from ordercast.trace.event import Event

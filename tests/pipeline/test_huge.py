@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def test_split_or_whole(tmp_path: Path) -> None:
     told: Counter[tuple[str, str]] = Counter()
-    for seed in range(300):
+    for seed in range(180):
         random = Random(seed)
         events = broadcast(seed)
         if not len(events):

@@ -9,7 +9,7 @@ from benchmarks.group import Group
 
 from ordercast.protocols import catalog
 
-SHORT, LONG = 10_000, 200_000
+SHORT, LONG = 10_000, 100_000
 """Packets that the members of a group have handled together."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from select import select
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 __all__ = ["FOUND", "WHY_NOT", "Chromium", "Tab", "chromium"]
@@ -23,6 +23,8 @@ WHY_NOT = (
     "(make test installs it for root on Debian; else apt-get install chromium)"
 )
 PATIENCE_S = 120.0
+LOOK_S = 0.03
+"""Between two looks at a page: one that is asked all the time has none left to draw."""
 KEYS = {"Enter": 13, "Escape": 27, "End": 35, "Home": 36} | {
     f"Arrow{name}": 37 + index for index, name in enumerate(("Left", "Up", "Right", "Down"))
 }
@@ -121,6 +123,7 @@ class Tab:
         end = monotonic() + PATIENCE_S
         while not self.js(condition):
             assert monotonic() < end, f"never true: {condition}"
+            sleep(LOOK_S)
 
     def settle(self) -> None:
         """Until what was done is on the screen."""

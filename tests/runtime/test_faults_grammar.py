@@ -88,6 +88,11 @@ def test_the_plan_of_the_handbook() -> None:
     assert not parse_faults("  ")
 
 
+def test_what_simulations_call_it_is_understood() -> None:
+    plan = parse_faults("crash:1@2s,delay:10ms..30ms,crash:0@1s+1s,delay:0>1=0ms..5ms@1s+2s")
+    assert str(plan) == "kill:1@2s,delay:20ms±10ms,kill:0@1s+1s,delay:0>1=2500us±2500us@1s+2s"
+
+
 def test_what_stands_in_the_help_is_understood() -> None:
     for form in GRAMMAR:
         assert parse_faults(form.replace("P@", "1@").replace("TIME", "2s").replace("LENGTH", "1s"))
@@ -127,6 +132,10 @@ def test_times_are_written_without_fractions(us: int, text: str) -> None:
         ("delay:0>1:5ms", 10, "':5ms'", "a '=' belongs between the link", "delay:0>1=20ms"),
         ("loss:1", 6, "'1'", "a share in percent belongs here", "loss:1%"),
         ("loss:80%", 6, "'80%'", "more than 50% are lost", "loss:1%"),
+        ("delay:30ms..10ms", 11, "'..10ms'", "the shorter time comes first", "delay:20ms±10ms"),
+        ("crash:1#3", 8, "'#3'", "only a simulation can count what a process sends", "kill:1@2s"),
+        ("loss:1%,duplicate:2%", 9, "'duplicate:2%'", "connections bring nothing twice", "one of"),
+        ("fifo", 1, "'fifo'", "connections keep their order anyway", "one of kill, pause"),
         ("loss:0.00001%", 6, "'0.00001%'", "up to four digits after the point", "loss:1%"),
     ],
 )

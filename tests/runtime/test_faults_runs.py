@@ -60,6 +60,12 @@ def kinds(trace: Trace, process: int) -> list[str]:
     return [event.kind for event in own]
 
 
+def changes(trace: Trace) -> list[tuple[str, int]]:
+    """Who went down and came back, by the clock."""
+    found = [event for event in trace.events if event.kind in ("crash", "recover")]
+    return [(e.kind, e.process) for e in sorted(found, key=lambda event: event.time_us or 0)]
+
+
 def what(outcome: Outcome) -> list[str]:
     return [happening.what for happening in outcome.happened]
 
@@ -159,6 +165,7 @@ def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
     assert [crash.process for crash in outcome.crashed] == [2]
     assert kinds(trace, 2)[-1] == "crash"
     assert "recover" not in kinds(trace, 2)
+    assert changes(trace) == [("crash", 1), ("crash", 2), ("recover", 1)], "when they happened"
     assert broken_promises(trace) == []
     assert "agreement" in trace.manifest.extra["promises"]
     for me in (0, 1, 3):

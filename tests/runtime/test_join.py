@@ -155,7 +155,7 @@ def test_a_slow_reader_slows_senders_and_a_cancelled_send_was_not_sent() -> None
                     while True:
                         await a.send(b"x" * 1000)
                         sent += 1
-            assert 10 <= sent <= 100
+            assert 10 <= sent <= 10 + 3  # a quarter of the window may be on top
             assert len(await take(b, sent)) == sent
             await a.send(b"now there is room")
             assert await take(b, 1) == [f"a:{sent + 1} now there is room"]

@@ -535,8 +535,13 @@ def test_disk_commits_are_confirmed_in_order_on_the_loop(tmp_path: Path) -> None
     assert numbers == list(range(1, int(snapshot) + 1))
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [(OSError(errno.EIO, os.strerror(errno.EIO)), "Input/output error"),
+     (RuntimeError("a bug of ours"), "failed: RuntimeError('a bug of ours')")],
+)  # fmt: skip
 def test_after_a_failed_sync_nothing_is_confirmed_any_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Exception, said: str
 ) -> None:
     """The kernel forgets what it could not write: the next sync would succeed, and lie."""
     calls = 0
@@ -545,7 +550,7 @@ def test_after_a_failed_sync_nothing_is_confirmed_any_more(
         nonlocal calls
         calls += 1
         if calls == 2:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise reason
 
     monkeypatch.setattr(writer, "sync_file", failing)
 
@@ -561,7 +566,7 @@ def test_after_a_failed_sync_nothing_is_confirmed_any_more(
         journal.append(b"two")
         journal.commit(late.set)
         error = await told
-        assert "Input/output error" in str(error)
+        assert said in str(error)
         assert journal.failure is error
         journal.append(b"three")
         with pytest.raises(JournalError):

@@ -69,19 +69,20 @@ def test_any_sizes_come_whole_and_in_order() -> None:
     asyncio.run(run())
 
 
-def test_portions_fill_bundles_and_never_overfill_them() -> None:
-    assert list(portions([], 0)) == []
+@pytest.mark.parametrize("limit", [BUNDLE_BYTES, 20_000, 0])
+def test_portions_fill_bundles_and_never_overfill_them(limit: int) -> None:
+    assert list(portions([], 0, limit=limit)) == []
     chance = random.Random(7)
     for _ in range(30):
         sizes = [chance.choice([0, 10, 5_000, 70_000]) for _ in range(chance.randrange(9_000))]
-        found = list(portions([bytes(size) for size in sizes], sum(sizes)))
+        found = list(portions([bytes(size) for size in sizes], sum(sizes), limit=limit))
         assert [len(each) for portion, _ in found for each in portion] == sizes
         for portion, size in found:
             assert size == sum(len(each) + OVERHEAD_BYTES for each in portion)
-            assert size <= BUNDLE_BYTES or len(portion) == 1
+            assert size <= limit or len(portion) == 1
             assert len(portion) <= BUNDLE_MESSAGES_MAX
         for (_, before), (portion, _) in pairwise(found):
-            assert before + len(portion[0]) + OVERHEAD_BYTES > BUNDLE_BYTES, "it had room"
+            assert before + len(portion[0]) + OVERHEAD_BYTES > limit, "it had room"
 
 
 def test_what_is_no_message_is_refused_before_anything_is_sent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -127,8 +128,23 @@ def test_fault_plans_read_as_people_write_them() -> None:
         ("loss:100%", "lets nothing through"),
         ("delay:5ms..1ms", "makes no sense"),
         ("meteor:1@2s", "'meteor:1@2s' has none of the forms"),
+        ("delay:5ms±6ms", "makes no sense"),
+        ("delay:soon@1s", "'delay:soon@1s' has none of the forms"),
+        ("kill:1@2s+1s", "in a simulation nobody comes back; write 'crash:1@2s'"),
+        ("pause:2@1s+5ms", "nobody stands still; write 'partition:2|…@1s+5ms'"),
+        ("slow:2@1s+5ms", "nobody stands still; write 'partition:2|…@1s+5ms'"),
+        ("delay:0>1=20ms±5ms@1s+2s", "links are alike, at all times; write 'delay:20ms±5ms'"),
+        ("loss:5%,loss:1%@1s", "the fault 'loss:1%@1s' is for real processes (ordercast run)"),
     ],
 )
 def test_a_wrong_fault_plan_gets_a_sentence(faults: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match=re.escape(sentence)):
         Plan(3, 0, *parse_faults(faults, Network()))
+
+
+def test_what_real_runs_call_it_is_understood() -> None:
+    ours = "crash:1@2s,crash:0@20ms,delay:10ms..30ms,partition:0|1,2@5ms+50ms,loss:5%"
+    theirs = "kill:1@2s, kill:0@20ms,delay:20ms±10ms,partition:0|1,2@5ms+50ms,loss:5%"
+    for plan in (theirs, theirs.replace("±", "+-")):
+        assert parse_faults(plan, Network()) == parse_faults(ours, Network())
+    assert parse_faults("delay:20ms", Network())[0].delay_us == (20_000, 20_000)

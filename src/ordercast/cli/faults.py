@@ -12,7 +12,7 @@ __all__ = ["parsed_faults"]
 
 Parsed = TypeVar("Parsed")
 
-_BARE_TIME = re.compile(r"((?:(?<=[@+±])|(?<=delay:)|(?<=\.\.))\d+(?:\.\d+)?)(?!\d|\.\d|[a-z%|,])")
+_BARE_TIME = re.compile(r"((?:(?<=[@+±])|(?<=delay:)|(?<=\.\.))\d+(?:\.\d+)?)(?!\d|\.\d|[a-z%|,>])")
 
 
 def parsed_faults(parse: Callable[[str], Parsed], plan: str) -> Parsed:

@@ -27,7 +27,8 @@ from ordercast.cli.formats import add_format_arguments, settled
 from ordercast.cli.spark import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.pipeline.progress import Tell
-from ordercast.pipeline.session import require_pyspark, session, settings_for
+from ordercast.pipeline.session import require_pyspark, session
+from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import Format
 from ordercast.trace.importers import (
     Imported,

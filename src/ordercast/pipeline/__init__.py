@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.progress import Tell, followed
-from ordercast.pipeline.session import open_session, require_pyspark, session, settings_for
+from ordercast.pipeline.session import open_session, require_pyspark, session
+from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ordercast.pipeline.results import spark_schema, spark_type
 from ordercast.pipeline.rows import load
+from ordercast.pipeline.schemas import spark_schema, spark_type
 from ordercast.pipeline.source import Source
 from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.parquet import arrow_schema

@@ -23,7 +23,7 @@ from ordercast.pipeline.scratch import remove_scratch
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
-__all__ = ["close_jvm", "interrupted", "interruptible", "launch_jvm", "scratches"]
+__all__ = ["close_jvm", "deferred", "interrupted", "interruptible", "launch_jvm", "scratches"]
 
 scratches: list[Path] = []
 """The directories to remove once the JVM that writes to them is gone."""
@@ -37,7 +37,7 @@ class _Jvm(subprocess.Popen[bytes]):
 
     def __init__(self, command: list[str], **options: Any) -> None:
         _launched.append(self)
-        with _deferred():
+        with deferred():
             super().__init__(command, start_new_session=True, **options)
 
     def end_at_once(self) -> None:
@@ -141,7 +141,7 @@ def interruptible() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _deferred() -> Iterator[None]:
+def deferred() -> Iterator[None]:
     """Signals wait until the end of the block: in the middle of a fork, Python would drop what a
     listener raises."""
     theirs, came = _listeners(), []

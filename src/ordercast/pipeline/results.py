@@ -20,6 +20,7 @@ from ordercast.pipeline.costs import COSTS, THROUGHPUT, costs, throughput
 from ordercast.pipeline.judged import SEEN, VERDICTS, VIOLATIONS, Judged
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.rows import FLAWS
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
@@ -30,8 +31,6 @@ __all__ = [
     "Results",
     "concluded",
     "once",
-    "spark_schema",
-    "spark_type",
     "table_schema",
 ]
 
@@ -240,18 +239,3 @@ def once(flaws: pa.Table) -> pa.Table:
     placed = flaws["file"].is_valid()
     first = flaws.filter(placed).group_by(FLAWS.names).aggregate([]).select(FLAWS.names)
     return pa.concat_tables([first, flaws.filter(pc.invert(placed))])
-
-
-def spark_schema(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {spark_type(field.type)}" for field in schema)
-
-
-def spark_type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{f.name}: {spark_type(f.type)}' for f in kind)}>"
-    return _SPARK_WORDS.get(str(kind), str(kind))
-
-
-_SPARK_WORDS = {"int64": "bigint", "int32": "int", "bool": "boolean"}

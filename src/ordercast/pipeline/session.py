@@ -6,9 +6,7 @@ that is removed at the end; what a person must know of them becomes one `SetupEr
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,23 +14,22 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
-from ordercast.pipeline.interpreter import interpreter, sockets
 from ordercast.pipeline.java import (
     GET_JAVA,
     JAVA_VERSION_MIN,
-    class_archive,
     java_version,
     require_java,
 )
 from ordercast.pipeline.jvm import close_jvm, interrupted, interruptible, launch_jvm, scratches
 from ordercast.pipeline.scratch import make_scratch
+from ordercast.pipeline.settings import environment, settings_of
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["close_jvm", "open_session", "require_pyspark", "session", "settings_for"]
+__all__ = ["close_jvm", "open_session", "require_pyspark", "session"]
 
 _EMPTY_WORDS = (
     "A fatal exception has occurred",
@@ -40,8 +37,6 @@ _EMPTY_WORDS = (
     "/bin/spark-class: line",
     "\tat ",
 )
-_MIB = 1 << 20
-_SMALL_BYTES = 4 << 20
 _LOG = "log.txt"
 
 
@@ -116,15 +111,6 @@ def _stop(spark: SparkContext | SparkSession) -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def settings_for(size: int, *, by_python: bool = False) -> dict[str, str]:
-    """By the bytes that are read. What the JVM's second compiler makes of a job does not pay off if
-    that is short, or done `by_python`. And results may be as large as this process can hold."""
-    settings = {"spark.driver.maxResultSize": "0"}
-    if by_python or size < _SMALL_BYTES:
-        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
-    return settings
-
-
 def _start(
     master: str | None,
     config: dict[str, str],
@@ -140,16 +126,11 @@ def _start(
     here = "127.0.0.1" if is_local(master) else address_towards(master)
     wait_s(config)  # refused now, if it must be
     scratches.append(scratch := make_scratch())
-    defaults = _defaults(here, scratch, verbose=verbose)
-    if is_local(master):
-        defaults |= sockets(scratch)
-    settings = defaults | config | {"spark.master": master}
-    options = "spark.driver.extraJavaOptions"
-    settings[options] = f"{_java_options(scratch)} {settings.get(options, '')}".strip()
+    settings = settings_of(master, here, scratch, config, verbose=verbose)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     started: SparkContext | SparkSession | None = None
     try:
-        with _environment(scratch, local=is_local(master)), (scratch / _LOG).open("ab") as log:
+        with environment(scratch, local=is_local(master)), (scratch / _LOG).open("ab") as log:
             gateway = launch_jvm(conf, None if verbose else log)
             started = context = SparkContext(conf=conf, gateway=gateway)
             then()
@@ -170,70 +151,6 @@ def _start(
         if not mishap:
             raise
         raise SetupError(f"Spark did not start: {reason}") from None
-
-
-def _defaults(here: str | None, scratch: Path, *, verbose: bool) -> dict[str, str]:
-    settings = {
-        "spark.app.name": "ordercast",
-        "spark.driver.memory": f"{_heap_mib()}m",
-        # Off: a worker that takes part in one job needs one copy of a file, not two.
-        "spark.files.useFetchCache": "false",
-        "spark.local.dir": str(scratch),
-        # Off: it looks up the call site of every expression, several round trips to the JVM each.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": str(verbose).lower(),
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-    }
-    if here is None:
-        return settings
-    return settings | {"spark.driver.bindAddress": here, "spark.driver.host": here}
-
-
-def _java_options(scratch: Path) -> str:
-    # Or what the JVM has in the common directory would outlive one that is killed.
-    options = f'"-Djava.io.tmpdir={scratch}"'
-    if (archive := class_archive()).is_file():
-        options += f' "-XX:SharedArchiveFile={archive}"'
-    return options
-
-
-def _heap_mib() -> int:
-    """Half of what is free now: the other half is for the Python workers and other people."""
-    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for file, unit in (("/proc/meminfo", 1024), ("/sys/fs/cgroup/memory.max", 1)):
-        try:
-            words = Path(file).read_text().partition("MemAvailable:")
-        except OSError:
-            continue
-        figure = (words[2] or words[0]).split()[0]
-        if figure.isdigit():
-            free.append(int(figure) * unit)
-    return max(1024, min(16 * 1024, min(free) // 2 // _MIB))
-
-
-@contextmanager
-def _environment(scratch: Path, *, local: bool) -> Iterator[None]:
-    """What Spark reads from the environment only, set while it starts."""
-    wanted = {"PYSPARK_PYTHON": sys.executable}
-    if local:
-        wanted = {"PYSPARK_PYTHON": interpreter(scratch), "SPARK_LOCAL_IP": "127.0.0.1"}
-    elif "PYSPARK_PYTHON" in os.environ:  # a cluster's machines may keep their Python elsewhere
-        wanted = {}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _reason(error: BaseException, log: Path) -> str:

@@ -37,7 +37,8 @@ from ordercast.pipeline.record import (
     read_record,
     write_record,
 )
-from ordercast.pipeline.results import TABLES, Results, spark_schema, table_schema
+from ordercast.pipeline.results import TABLES, Results, table_schema
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.source import Source, inspect
 from ordercast.trace.directory import event_files
 

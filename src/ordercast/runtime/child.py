@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -54,6 +55,8 @@ class Child:
         self.sample: Sample | None = None
         """Its latest."""
         self.exit_code: int | None = None
+        self.ends_us: tuple[int, ...] = ()
+        """When this life, and those before it, were seen to end."""
         self._assignment = assignment
         self._on_news = on_news
         self._on_sample = on_sample
@@ -82,6 +85,12 @@ class Child:
             return f"killed by {signal.Signals(-self.exit_code).name}"
         words = self._last_words[0] if self._last_words else "it said nothing"
         return f"exit code {self.exit_code}: {words}"
+
+    def reborn(self) -> Child:
+        """The same member's next life, which is still to start."""
+        child = Child(self._assignment, on_news=self._on_news, on_sample=self._on_sample)
+        child.ends_us = self.ends_us
+        return child
 
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
@@ -141,6 +150,7 @@ class Child:
             if isinstance(flaw, Exception):  # such as a line without end
                 logger.error("p%d cannot be heard any more", self.index, exc_info=flaw)
         self.exit_code = await process.wait()
+        self.ends_us += (time.time_ns() // 1000,)
         self._on_news()
 
     async def _hear(self, reports: asyncio.StreamReader) -> None:

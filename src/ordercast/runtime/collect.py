@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,22 +25,42 @@ class Tally(Struct, frozen=True):
     """How messages begin; only the first ones."""
 
 
-def collect(logs: Path, writer: TraceWriter, *, run: str, process: int, crashed: bool) -> Tally:
-    """Copy one member's log; if it crashed, add the row that it could not write itself."""
-    position = 0
+def collect(
+    logs: Path,
+    writer: TraceWriter,
+    *,
+    run: str,
+    process: int,
+    crashed: bool,
+    ends_us: Sequence[int] = (),
+) -> Tally:
+    """Copy one member's log; if it crashed, add the row that it could not write itself.
+
+    A member learns that it has crashed when it is back, if ever. `ends_us`, when its launcher saw
+    its lives end, is nearer to the moment.
+    """
+    position = last_us = 0
     counts = Counter[str]()
     payloads: dict[str, str] = {}
     for file in log_files(logs, f"p{process}"):
         spans = read_log(file)[1]
         payloads |= excerpts_in(spans, at_most=EXCERPTS_MAX - len(payloads))
         for span in spans:
+            if span.kind == "crash":
+                span.time_us = _end_since(last_us, ends_us, otherwise=span.time_us)
             writer.write_all(rows_of(span, run=run, process=process, position=position))
             position += span.count
+            last_us = span.time_us
             counts[span.kind] += span.count
     if crashed:
-        now_us = time.time_ns() // 1000
-        writer.write(Event(run, process, position, "crash", time_us=now_us))
+        end_us = _end_since(last_us, ends_us, otherwise=last_us)
+        writer.write(Event(run, process, position, "crash", time_us=end_us))
     return Tally(counts["send"], counts["deliver"], payloads)
+
+
+def _end_since(last_us: int, ends_us: Sequence[int], *, otherwise: int) -> int:
+    """Of the life that did something at `last_us`: a later one may have ended before it did any."""
+    return next((end_us for end_us in ends_us if end_us >= last_us), otherwise)
 
 
 def manifest_of(

@@ -153,7 +153,7 @@ class Crew:
     async def restart(self, process: int) -> bool:
         await self._until(lambda: not self.lives(process))
         self.killed.discard(process)
-        child = self.children[process] = self._child(process)
+        child = self.children[process] = self.children[process].reborn()
         self._suspicions = {pair for pair in self._suspicions if pair[0] != process}
         await self._start(child)
         await self._until(lambda: child.port is not None or not child.alive)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ordercast.runtime.bundle import Bundle
 
-__all__ = ["Batch", "Delivery", "OneByOne"]
+__all__ = ["Batch", "Delivery", "OneByOne", "only_one"]
 
 
 class Delivery(Struct, frozen=True, gc=False):
@@ -48,6 +48,11 @@ class Batch(Struct, frozen=True):
             yield Delivery(
                 self.sender, self.first + place, payload, self.position + place, self.time_us
             )
+
+
+def only_one(sender: str, bundle: Bundle) -> Delivery:
+    """The message of a bundle that has no other: most are like that where nobody is in a hurry."""
+    return Delivery(sender, bundle.first, bundle.payloads[0], bundle.position, bundle.time_us)
 
 
 class OneByOne:

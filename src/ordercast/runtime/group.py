@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
-from ordercast.runtime.deliveries import Batch, Delivery, OneByOne
+from ordercast.runtime.deliveries import Batch, Delivery, OneByOne, only_one
 from ordercast.runtime.holds import Hold, holds
-from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, portions
+from ordercast.runtime.outgoing import OVERHEAD_BYTES, Slot, portions
 from ordercast.runtime.payloads import checked_payload, checked_payloads
 from ordercast.runtime.receipts import Receipt, Receipts
 from ordercast.runtime.status import Status, status_of
@@ -18,7 +18,6 @@ from ordercast.runtime.view import View
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
-    from ordercast.runtime.outgoing import Slot
 
 __all__ = ["Batch", "Delivery", "Group", "View"]
 
@@ -58,7 +57,7 @@ class Group:
             or outgoing.busy
             or slot is None
             or slot.to is not None
-            or size > BUNDLE_BYTES
+            or size > outgoing.limit
             or payload.__class__ is not bytes
         ):
             payload = checked_payload(payload)
@@ -68,7 +67,7 @@ class Group:
         place = len(payloads)
         payloads.append(payload)
         outgoing.bytes += size + OVERHEAD_BYTES
-        if outgoing.bytes >= BUNDLE_BYTES:
+        if outgoing.bytes >= outgoing.limit:
             outgoing.busy = True
         return Receipt(self, slot, place)
 
@@ -80,15 +79,15 @@ class Group:
         outgoing = self._outgoing
         sent: list[tuple[Slot, int, int]] = []
         to = to if to is None or isinstance(to, str) else tuple(to)
-        for portion, size in portions(*checked_payloads(payloads)):
+        for portion, size in portions(*checked_payloads(payloads), limit=outgoing.limit):
             slot = await self._room(to)
-            while outgoing.bytes and outgoing.bytes + size > BUNDLE_BYTES:
+            while outgoing.bytes and outgoing.bytes + size > outgoing.limit:
                 outgoing.flush()
                 slot = await self._room(to)
             sent.append((slot, len(slot.payloads), len(portion)))
             slot.payloads += portion
             outgoing.bytes += size
-            if outgoing.bytes >= BUNDLE_BYTES:
+            if outgoing.bytes >= outgoing.limit:
                 outgoing.busy = True
         return Receipts(self, sent)
 
@@ -110,6 +109,11 @@ class Group:
             bundle = self._bundle or await self._next_bundle()
             if bundle is None:
                 return
+            if len(bundle.payloads) == 1:
+                self._bundle = None
+                self._handout.give(bundle)
+                yield only_one(self._node.names[bundle.origin], bundle)
+                continue
             if self._one_by_one is None:
                 sender, ticks = self._node.names[bundle.origin], self._handout.ticks(bundle)
                 self._one_by_one = OneByOne(sender, bundle, ticks)
@@ -139,8 +143,7 @@ class Group:
             if bundle is None:
                 return
             taken = self._drop()
-            self._handout.took(bundle)
-            self._handout.mark(bundle)
+            self._handout.give(bundle)
             if taken:
                 bundle = bundle.after(bundle.position + taken - 1)
             sender = self._node.names[bundle.origin]

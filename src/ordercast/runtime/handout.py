@@ -41,15 +41,15 @@ class Handout:
         else:
             self._node.turn.took(bundle.origin)
 
-    def mark(self, bundle: Bundle) -> None:
-        """To be called before the application gets all of a bundle, so that it is never handed
-        out again."""
+    def give(self, bundle: Bundle) -> None:
+        """The application gets all of a bundle now, and is never handed it again."""
+        self.took(bundle)
         if self._journal is not None:
             self._journal.mark(bundle.end)
 
     def ticks(self, bundle: Bundle) -> memoryview | None:
-        """The same for the messages of a bundle one by one: store a 1 at the place of each. None
-        if nobody remembers it."""
+        """Where it is remembered that messages of a bundle are taken one by one: store a 1 at the
+        place of each. None if nobody remembers it."""
         if self._journal is None:
             return None
         return self._journal.ticks(bundle.position - 1, len(bundle.payloads))

@@ -52,7 +52,14 @@ async def launch(
                 await crew.dismiss()
             finally:  # a second Ctrl-C may have cut the dismissal short; not the trace
                 tallies = [
-                    collect(logs, writer, run=plan.run, process=me, crashed=child.crashed)
+                    collect(
+                        logs,
+                        writer,
+                        run=plan.run,
+                        process=me,
+                        crashed=child.crashed,
+                        ends_us=child.ends_us,
+                    )
                     for me, child in enumerate(crew.children)
                 ]
                 crashed = crew.crashed

@@ -30,8 +30,9 @@ __all__ = ["ACK_EVERY", "Link"]
 
 ACK_EVERY = 64
 """So many packets are acknowledged at once; fewer wait a little for a Data frame to ride on."""
-FRAME_BYTES = 256 * 2**10
-"""About as many bytes of packets go into one frame, if there are as many."""
+FRAME_BYTES = 64 * 2**10
+"""About as many bytes of packets go into one frame, if there are as many. A full bundle has more,
+and none joins it: two would not fit into the buffer of whoever reads them."""
 
 
 class Link:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BUNDLE_BYTES", "OVERHEAD_BYTES", "Outgoing", "Slot", "portions"]
 
-BUNDLE_BYTES = 64 * 2**10
+BUNDLE_BYTES = 256 * 2**10
+"""What a bundle costs is paid once, whatever is in it: so there is room for what a fast sender has
+within the lingering time."""
 MANY = 16
 """So many messages within the lingering time, and company is worth waiting for."""
 PROMPT_S = 0.0003
@@ -30,18 +32,18 @@ OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
 
 
-def portions(payloads: list[bytes], total: int) -> Iterator[tuple[list[bytes], int]]:
+def portions(payloads: list[bytes], total: int, *, limit: int) -> Iterator[tuple[list[bytes], int]]:
     """The messages, of so many bytes in `total`, in portions that fit into a bundle, and what each
     counts for; one that fits into none is a portion by itself."""
     size = total + OVERHEAD_BYTES * len(payloads)
-    if size <= BUNDLE_BYTES:
+    if size <= limit:
         if payloads:
             yield payloads, size
         return
     begin = size = 0
     for place, payload in enumerate(payloads):
         more = len(payload) + OVERHEAD_BYTES
-        if size + more > BUNDLE_BYTES and place > begin:
+        if size + more > limit and place > begin:
             yield payloads[begin:place], size
             begin, size = place, 0
         size += more
@@ -70,6 +72,8 @@ class Outgoing:
         """What is being filled."""
         self.bytes = 0
         """Of what is in it, and for each message `OVERHEAD_BYTES`."""
+        self.limit = min(BUNDLE_BYTES, node.settings.window_bytes // 4)
+        """With so many it is full: the window is never overrun by more than a bundle."""
         self.busy = True
         """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
         under way, or this member cannot send at all."""
@@ -115,7 +119,7 @@ class Outgoing:
     async def room(self) -> None:
         """Let the loop turn, and wait until every member has taken enough of what was sent."""
         self._node.check_alive()
-        if self.bytes >= BUNDLE_BYTES:
+        if self.bytes >= self.limit:
             self.flush()
             await asyncio.sleep(0)
         self._measure()
@@ -127,7 +131,7 @@ class Outgoing:
     def _measure(self) -> None:
         outstanding = self._node.core.standing.outstanding()
         self._full = outstanding > self._node.settings.window_bytes
-        self.busy = self._full or self.bytes >= BUNDLE_BYTES
+        self.busy = self._full or self.bytes >= self.limit
 
     def stuck_on(self, process: int) -> bool:
         """Is it this member that others wait for?"""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from random import Random
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
@@ -77,18 +80,16 @@ def test_several_batches_give_what_the_oracle_gives(
 
     # It goes on from its checkpoint, and only as it was begun.
     files([[lost]], width=3)
-    run(streaming.causal_order(stream(stateful, directory), group="room"), tmp_path / "state", seen)
+    again = streaming.causal_order(stream(stateful, directory), group="room")
+    run(again, tmp_path / "state", seen)
     assert len(seen.rows) == len(oracle.out) + len(oracle.held) + 1
     files([[lost]], width=3)
-    other = streaming.causal_order(stream(stateful, directory), group="room", buckets=8)
-    with pytest.raises(CheckpointError, match="made with buckets = 2, and now buckets is 8: go "):
-        run(other, tmp_path / "state", seen)
     foreign = stream(stateful, directory).dropDuplicates(["label"])
     with pytest.raises(CheckpointError, match="this checkpoint is that of another query: go on as"):
         run(foreign, tmp_path / "state", seen)
     shutil.rmtree(tmp_path / "state" / "state")
     with pytest.raises(CheckpointError, match="that of another query, or its state was removed: "):
-        run(other, tmp_path / "state", seen)
+        run(again, tmp_path / "state", seen)
 
 
 def test_what_waits_too_long_goes_without_new_input(
@@ -115,12 +116,30 @@ def test_what_waits_too_long_goes_without_new_input(
     assert watcher.progress.held == 0
 
 
+def test_ctrl_c_is_heard_while_a_query_is_awaited_and_nothing_else_is(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the middle of a call, the bridge to Spark would log a traceback and lose the answer."""
+    query = spark.readStream.format("rate").load().writeStream.format("noop").start()
+    theirs = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            streaming.await_query(query, 200)
+        assert not streaming.await_query(query, 0)
+    finally:
+        signal.signal(signal.SIGINT, theirs)
+        query.stop()
+    assert streaming.await_query(query)
+    assert caplog.records == []
+
+
 def test_any_stream_will_do_such_as_kafka_s(
     stateful: SparkSession, files: Writer, tmp_path: Path
 ) -> None:
     """Kafka's connector gives a binary `value`; here it comes from files."""
-    directory = files([[Message("g", 0, 2, (), 2)], [Message("g", 0, 1, (), 1)]], width=1)
-    text = stateful.readStream.option("maxFilesPerTrigger", 1).text(str(directory))
+    directory = files([[Message("g", 0, 2, (), 2), Message("g", 0, 1, (), 1)]], width=1)
+    text = stateful.readStream.text(str(directory))
     records = text.select(F.col("value").cast("binary"))
     schema = "room string, origin int, number long, stamp array<long>, label long"
     parsed = F.from_json(F.col("value").cast("string"), schema)
@@ -128,6 +147,28 @@ def test_any_stream_will_do_such_as_kafka_s(
     seen = Seen()
     run(streaming.causal_order(messages, group="room"), tmp_path / "state", seen)
     assert seen.labels("g") == [1, 2]
+
+
+def test_a_watermark_goes_through_and_windows_can_be_counted_behind_it(
+    stateful: SparkSession, files: Writer, tmp_path: Path
+) -> None:
+    """What was held until its window was closed is released, and it is Spark that leaves it out."""
+    held, lacking = Message("g", 0, 3, (), 20), Message("g", 0, 2, (), 310)
+    others = [[Message("h", 0, number, (), 300)] for number in (1, 2)]
+    batches = [[Message("g", 0, 1, (), 0), held], *others, [lacking]]
+    messages = stream(stateful, files(batches, width=1))
+    marked = messages.withColumn("time", F.timestamp_seconds("label"))
+    marked = marked.withWatermark("time", "10 seconds")
+    ordered = streaming.causal_order(marked, group="room")
+    assert ordered.schema["time"] == marked.schema["time"]
+    seen = Seen()
+    query = run(ordered.groupBy(F.window("time", "30 seconds")).count(), tmp_path / "state", seen)
+    [row] = seen.rows
+    assert (row.window.start.timestamp(), row["count"]) == (0, 1)
+    told = query.recentProgress
+    assert sum(one.observedMetrics["ordercast"].released for one in told) == 5
+    dropped = [operator.numRowsDroppedByWatermark for operator in told[-1].stateOperators]
+    assert sum(dropped) == 1
 
 
 def test_what_a_session_lacks_is_one_sentence(

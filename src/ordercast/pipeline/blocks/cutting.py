@@ -31,9 +31,9 @@ class Cut(NamedTuple):
 
 
 class Logs:
-    def __init__(self, stretches: Sequence[Stretch], columns: Sequence[str]) -> None:
-        """in: which of `COLUMNS` are needed"""
-        self._stretches = stretches
+    def __init__(self, stretches: Sequence[Stretch], last: Ints, columns: Sequence[str]) -> None:
+        """in: the number of each process's last message; which of `COLUMNS` are needed"""
+        self._stretches, self._last = stretches, last
         self.rows = np.array([one.rows for one in stretches])
         self._read = lru_cache(maxsize=None)(partial(_read, columns))
 
@@ -73,7 +73,7 @@ class Logs:
                 continue
             kind, origin, number, _ = self._read(part)
             row, sent = k.first_beyond.for_rows(int(self.rows.sum()))(
-                p, kind, origin, number, upto, before.sent
+                p, kind, origin, number, upto, self._last, before.sent
             )
             if row < len(kind):
                 return before.row + row, sent

@@ -6,7 +6,7 @@ import msgspec
 
 from ordercast.pipeline.huge.found import Name
 
-__all__ = ["Asked", "Found", "Noted", "Tied"]
+__all__ = ["Asked", "Found", "Noted", "Reads", "Seen", "Tied"]
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -56,16 +56,55 @@ class Asked(msgspec.Struct, frozen=True):
     """Did this process deliver this message?"""
 
 
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """One row of a message that is set apart."""
+
+    process: int
+    row: int
+    """In its log."""
+    position: int
+    kind: int
+    origin: int
+    number: int
+    readers: list[int] | None
+    """None: everyone."""
+
+    @property
+    def message(self) -> Name:
+        return self.origin, self.number
+
+
+class Reads(msgspec.Struct, frozen=True):
+    """What a block reads, process by process."""
+
+    begin: list[int]
+    """The numbers up to which messages were sent before that, …"""
+    end: list[int]
+    """… and before the block's end."""
+    first: list[int]
+    """The first row, …"""
+    last: list[int]
+    """… and the one after the last."""
+
+
 class Found(msgspec.Struct, frozen=True):
-    counts: list[list[int]]
-    noted: list[Noted | None]
-    hits: list[tuple[int, int, int | None, Name]]
+    counts: list[list[int]] = []
+    noted: list[Noted | None] = []
+    hits: list[tuple[int, int, int | None, Name]] = []
     """property, process, position, message"""
-    both: list[int]
+    both: list[int] = []
     """How many messages that others delivered as well each process did."""
-    exact: bool
-    two: dict[str, list[tuple[Name, int]]]
+    exact: bool = True
+    two: dict[str, list[tuple[Name, int]]] = {}
     """By property, two messages that come before each other, if there are any: the smallest."""
-    tied: dict[str, Tied]
+    tied: dict[str, Tied] = {}
     """By property."""
     delivered: bool = False
+    marked: list[tuple[Name, int, int]] = []
+    """Deliveries of messages set apart in which something was lacking, as far as this block can
+    tell: message, process, `kernels.order` …"""
+    lacking: list[Noted | None] = []
+    """… and what."""
+    reads: Reads | None = None
+    strange: list[Seen] = []
+    """If there are any, then nothing else was found."""

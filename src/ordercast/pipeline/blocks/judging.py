@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordercast.pipeline.blocks.block import judge_block
+from ordercast.pipeline.blocks import inside
+from ordercast.pipeline.blocks.answering import answer_block, judge_block
+from ordercast.pipeline.blocks.apart import apart_of, concerned, view_of
 from ordercast.pipeline.blocks.found import Asked, Found, Noted
 from ordercast.pipeline.blocks.plan import Work, blocks
 from ordercast.pipeline.blocks.sketches import Log
 from ordercast.pipeline.blocks.ties import tie
+from ordercast.pipeline.blocks.view import NOTHING
 from ordercast.pipeline.concluding import Finding, Hit, Message, cycle_of, judged, witness_of
 from ordercast.pipeline.huge.attempt import Each
 from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.judged import Judged
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels import scan as s
+from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES
 
@@ -68,8 +72,12 @@ class _Attempt:
     each: Each
 
     def judge(self) -> Judged:
+        self.apart = NOTHING
         self.found = self._ask([(work, None) for work in self.works])
-        self.counts = np.array([one.counts for one in self.found]).sum(axis=0)
+        if any(one.strange for one in self.found):
+            self._set_apart()
+        self.by_themselves = self._judge_apart()
+        self.counts = np.array([one.counts for one in self._all]).sum(axis=0)
         self._tie()
         known = [one.known for log in self.logs for one in log.sketches]
         return judged(
@@ -80,14 +88,46 @@ class _Attempt:
             deliveries=sum(one[s.DELIVERED] for one in known),
         )
 
+    def _set_apart(self) -> None:
+        """And asks the blocks once more that these messages have to do with."""
+        strange = [seen for one in self.found for seen in one.strange]
+        reads = [one.reads for one in self.found if one.reads]
+        self.apart = apart_of(strange, reads, self.works, self.logs, self.each)
+        again = [i for i, one in enumerate(reads) if concerned(one, self.apart, self.logs)]
+        answers = self._ask([(self.works[i], None) for i in again])
+        for i, answer in zip(again, answers, strict=True):
+            self.found[i] = answer
+
     def _ask(self, those: Sequence[tuple[Work, Asked | None]]) -> list[Found]:
-        up = np.array([log.up for log in self.logs])
-        properties, settled = tuple(self.properties), self.manifest.quiesced
+        properties, settled, up, apart = *self._about, self.apart
 
         def answer(one: tuple[Work, Asked | None]) -> Found:
-            return judge_block(one[0], up, properties, settled=settled, asked=one[1])
+            work, asked = one
+            if asked is None:
+                return judge_block(work, apart, up, properties, settled=settled)
+            return answer_block(work, apart, asked)
 
         return self.each(answer, those, Found)
+
+    @property
+    def _about(self) -> tuple[tuple[str, ...], bool, Bools]:
+        up = np.array([log.up for log in self.logs])
+        return tuple(self.properties), self.manifest.quiesced, up
+
+    def _judge_apart(self) -> list[Found]:
+        """Those that are set apart, with what all blocks say of them."""
+        if not self.apart.seen:
+            return []
+        properties, settled, up = self._about
+        view = view_of(self.apart, self.logs)
+        for one in self.found:
+            for name, p, marks in one.marked:
+                view.marks[view.index[name], p] |= marks
+        return [inside.judge(view, up, properties, settled=settled)]
+
+    @property
+    def _all(self) -> list[Found]:
+        return [*self.found, *self.by_themselves]
 
     def _finding(self, name: str) -> Finding:
         if name in ("total_acyclic", "synchronous"):
@@ -95,7 +135,7 @@ class _Attempt:
         place = PROPERTIES.index(name)
         checked, violations, doubts = self.counts[place].tolist()
         if name == "total_pairwise":
-            both = np.array([one.both for one in self.found]).sum(axis=0)
+            both = np.array([one.both for one in self._all]).sum(axis=0)
             checked = int(np.maximum(both - 1, 0).sum())
         if not violations and not doubts:
             return Finding(checked)
@@ -103,7 +143,7 @@ class _Attempt:
         return Finding(checked, violations, witness, doubts, self._listed(place))
 
     def _listed(self, place: int) -> list[Hit]:
-        hits = [hit[1:] for one in self.found for hit in one.hits if hit[0] == place]
+        hits = [hit[1:] for one in self._all for hit in one.hits if hit[0] == place]
         by_place = sorted(hits, key=lambda hit: (hit[0], -1 if hit[1] is None else hit[1], hit[2]))
         return by_place[: f.LISTED]
 
@@ -111,8 +151,15 @@ class _Attempt:
         noted = [
             (_key(name, one), block, one)
             for block, found in enumerate(self.found)
-            if (one := found.noted[place]) is not None
+            for one in (found.noted[place], *found.lacking[place : place + 1])
+            if one is not None
         ]
+        if name not in inside.LACKING:
+            noted += [
+                (_key(name, one), -1, one)
+                for found in self.by_themselves
+                if (one := found.noted[place]) is not None
+            ]
         _, block, first = min(noted, key=lambda one: one[0])
         missing = first.missing
         if first.unsure:
@@ -123,7 +170,7 @@ class _Attempt:
             self.manifest, name, first.process, first.message, first.later,
             by=first.other, link=first.link, missing=missing, unknown=first.grade == 1,
             earlier=first.earlier or 0, position=first.position or 0,
-            complete=True, exact=all(one.exact for one in self.found),
+            complete=True, exact=all(one.exact for one in self._all),
         )  # fmt: skip
 
     def _tie(self) -> None:
@@ -166,7 +213,8 @@ def _key(name: str, one: Noted) -> tuple[object, ...]:
     if name == "total_pairwise":
         return one.message, one.later
     position = -1 if one.position is None else one.position
-    return one.grade, one.process, position, one.message
+    far = name == "causal" and one.link == f.INDIRECT
+    return one.grade, one.process, position, far, one.message
 
 
 def _by_size(cycle: Cycle) -> tuple[int, list[Message]]:

@@ -61,13 +61,16 @@ class Work:
     low: Border | None
     high: Border | None
     stretches: list[Stretch]
+    last: Ints
+    """The number of each process's last message."""
 
 
 def blocks(logs: Sequence[Log], rows: int, margin: int) -> list[Work]:
     """in: how many rows a block should have, in all logs together, and a margin"""
     borders = [None, *_borders(logs, rows, margin), None]
+    last = np.array([log.last_sent for log in logs])
     return [
-        Work(low, high, [_stretch(log, low, high, margin) for log in logs])
+        Work(low, high, [_stretch(log, low, high, margin) for log in logs], last)
         for low, high in pairwise(borders)
     ]
 

@@ -40,17 +40,19 @@ class Sketch(msgspec.Struct, frozen=True):
         return self.part.end - self.part.begin
 
 
-def _sketch(pieces: Sequence[Piece], members: int, every: int, total: int) -> Iterator[Sketch]:
-    """`every`: so many rows there is a look; `total`: how many rows the run has.
+def _sketch(pieces: Sequence[Piece], last: Ints, every: int, total: int) -> Iterator[Sketch]:
+    """`last`: `kernels.sketch`; `every`: so many rows there is a look; `total`: how many rows the
+    run has.
 
     Raises `Unhealthy` at the first row that does not fit.
     """
+    members = len(last)
     for me, part, _, rows in rows_of_pieces(pieces, members):
         looks = -(-len(rows.kind) // every)
         known = np.empty(k.WIDTH, np.int64)
         most = np.zeros((looks, members), np.int64)
         least = np.full((looks, members), FAR)
-        k.sketch.for_rows(total)(me, *rows, every, known, most, least)
+        k.sketch.for_rows(total)(me, *rows, last, every, known, most, least)
         check_health(known, rows.position, WRONG | {s.RAGGED: _NOT_RISING})
         first = int(rows.position[0])
         yield Sketch(me, part, first, known.tolist(), most.tolist(), least.tolist())
@@ -90,6 +92,10 @@ class Log:
         return int(self.first_row[-1])
 
     @property
+    def last_sent(self) -> int:
+        return max((one.known[k.LAST_SENT] for one in self.sketches), default=0)
+
+    @property
     def up(self) -> bool:
         """Not crashed in the end."""
         said = [one.known[s.DOWN] for one in self.sketches if one.known[s.DOWN] >= 0]
@@ -106,15 +112,27 @@ class Log:
 
 
 def logs_of(pieces: Sequence[Piece], members: int, each: Each, tasks: int) -> list[Log]:
-    """The first pass over the files. Raises `Unhealthy` if a second one would be for nothing."""
+    """The first pass over the files. Raises `Unhealthy` if a second one would be for nothing.
+
+    If numbers were delivered that are beyond all that were sent, it looks once more without them.
+    """
     every, total = EVERY, sum(piece.rows for piece in pieces)
+    last = np.full(members, FAR)
 
     def look(those: Sequence[Piece]) -> list[Sketch]:
-        return list(_sketch(those, members, every, total))
+        return list(_sketch(those, last, every, total))
 
-    parts = each(look, dealt(pieces, tasks), list[Sketch])
-    logs = _by_process((one for part in parts for one in part), members)
-    return [Log.of(log, members, every) for log in logs]
+    def all_logs() -> list[Log]:
+        parts = each(look, dealt(pieces, tasks), list[Sketch])
+        logs = _by_process((one for part in parts for one in part), members)
+        return [Log.of(log, members, every) for log in logs]
+
+    logs = all_logs()
+    sent = np.array([log.last_sent for log in logs])
+    if any(len(log.most) and (log.most[-1] > sent).any() for log in logs):
+        last = sent
+        logs = all_logs()
+    return logs
 
 
 def _by_process(sketches: Iterable[Sketch], members: int) -> list[list[Sketch]]:
@@ -122,7 +140,6 @@ def _by_process(sketches: Iterable[Sketch], members: int) -> list[list[Sketch]]:
     logs: list[list[Sketch]] = [[] for _ in range(members)]
     for one in sorted(sketches, key=lambda one: (one.process, one.first_position)):
         logs[one.process].append(one)
-    last = []
     for log in logs:
         position, sent = -1, 0
         for one in log:
@@ -133,9 +150,6 @@ def _by_process(sketches: Iterable[Sketch], members: int) -> list[list[Sketch]]:
                 if one.known[k.FIRST_SENT] <= sent:
                     raise Unhealthy(_NOT_RISING)
                 sent = one.known[k.LAST_SENT]
-        last.append(sent)
-    if any((np.array(one.most[-1]) > last).any() for log in logs for one in log):
-        raise Unhealthy("has deliveries of messages that were never sent")
     return logs
 
 

@@ -1,8 +1,9 @@
 """One block of a huge run: the rows between two cuts through all logs, and some on either side.
 
 A message is EARLY if it was sent before the first cut, LATE if after the second one, and else the
-block's OWN. Of early ones and its own, all rows are there; of late ones perhaps not. What is
-counted is what became of its own; of pairs, those that have one of its own and none that is late.
+block's OWN; unless it was set APART (`far`). Of all but late ones, all rows are there; of late
+ones perhaps not. What is counted is what became of its own; of pairs, those that have one of its
+own and none that is late.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from ordercast.pipeline.kernels.cycles import is_before, shortest_cycle
 from ordercast.pipeline.kernels.findings import (
     AT,
     CAUSAL,
-    FIFO,
-    PROCESS,
     SYNCHRONOUS,
     TOTAL_ACYCLIC,
     TOTAL_GAP_FREE,
@@ -31,21 +30,20 @@ from ordercast.pipeline.kernels.index import (
     members,
 )
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part, spliced
-from ordercast.pipeline.kernels.lacking import causal_witness, fifo_witness
+from ordercast.pipeline.kernels.lacking import order_witnesses
 from ordercast.pipeline.kernels.messages import messages
 from ordercast.pipeline.kernels.order import CAUSAL_BROKEN, mark_causal, mark_fifo, tally
 from ordercast.pipeline.kernels.steps import judge_deliveries
 from ordercast.pipeline.kernels.total import (
     crossings,
-    gap_witness,
     mark_total,
     pair_witness,
     shared,
 )
 
-__all__ = ["EARLY", "LATE", "OWN", "judge_block", "read_block"]
+__all__ = ["APART", "EARLY", "LATE", "OWN", "judge_block", "only", "read_block"]
 
-EARLY, OWN, LATE = 0, 1, 2
+APART, EARLY, OWN, LATE = 0, 1, 2, 3
 
 
 @kernel
@@ -58,10 +56,12 @@ def read_block(
     everyone: Bools,
     dest_start: Ints,
     dest: Ints,
+    apart: Bools,
     low: Ints,
     high: Ints,
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-    """What the rows say. `low` and `high`: where, among each member's rows, the cuts are.
+    """What the rows say. `apart`: those of messages that are set apart; `low` and `high`: where,
+    among each member's rows, the cuts are.
 
     Returns: where each member's rows begin; the rows of all sends, and where each member's begin;
     each row's message; the messages' origins, numbers and turns; first deliveries and marks
@@ -71,13 +71,16 @@ def read_block(
     starts = bounds(process, ids)
     sent, base = chains(kind, starts)
     message, origins, numbers = messages(kind, origin, number, ids, sent, base)
-    turn = np.full(len(origins), LATE, np.int8)
+    turn = np.full(len(origins), OWN, np.int8)
     for p in range(size):
         for m in range(base[p], base[p + 1]):
             if sent[m] < low[p]:
                 turn[m] = EARLY
-            elif sent[m] < high[p]:
-                turn[m] = OWN
+            elif sent[m] >= high[p]:
+                turn[m] = LATE
+    for row in range(len(kind)):
+        if apart[row]:
+            turn[message[row]] = APART
     marks = np.zeros((len(origins), size), np.uint8)
     first = np.full((len(origins), size), NEVER, np.int32)
     addresses(ids, sent, everyone, dest_start, dest, marks)
@@ -92,7 +95,7 @@ def read_block(
 
 
 @part
-def _only(first: Ints, turn: Ints, least: int, most: int) -> Ints:
+def only(first: Ints, turn: Ints, least: int, most: int) -> Ints:
     """The deliveries of messages of these turns, as if the others had never been delivered."""
     chosen = np.full(first.shape, NEVER, np.int32)
     for m in range(len(turn)):
@@ -131,7 +134,7 @@ def judge_block(
     size = len(starts) - 1
     ids = np.arange(size).astype(np.int32)
     witness[:, AT] = 2
-    own = _only(first, turn, OWN, OWN)
+    own = only(first, turn, OWN, OWN)
     mine = np.zeros(marks.shape, np.uint8)
     for m in range(len(turn)):
         if turn[m] == OWN:
@@ -150,16 +153,11 @@ def judge_block(
     hits, many = tally(
         kind, message, starts, own, marks, len(sent), wanted, counts, witness, hits, many
     )
-    if witness[FIFO, PROCESS] >= 0:
-        fifo_witness(ids, origins, base, first, marks, True, witness[FIFO])
-    if witness[CAUSAL, PROCESS] >= 0:
-        causal_witness(
-            kind, message, origins, numbers, ids, starts, sent, first, marks, True, witness[CAUSAL]
-        )
-    if witness[TOTAL_GAP_FREE, PROCESS] >= 0:
-        gap_witness(origins, numbers, first, marks, len(sent), True, witness[TOTAL_GAP_FREE])
+    order_witnesses(
+        kind, message, origins, numbers, ids, starts, sent, base, first, marks, True, witness
+    )
     shared(own, both)
-    settled_ones = _only(first, turn, EARLY, OWN)
+    settled_ones = only(first, turn, APART, OWN)
     exact = True
     if wanted[TOTAL_PAIRWISE]:
         exact = _pairs(
@@ -186,13 +184,13 @@ def _pairs(
     counts: Ints,
     witness: Ints,
 ) -> bool:
-    """Crossed pairs: all without late ones, but for those of two early ones, which an earlier block
-    counts."""
+    """Crossed pairs: all without late ones, but for those with none of its own, which an earlier
+    block counts, or none."""
     crossed = np.zeros(len(turn), np.bool_)
     if mark_total(kind, message, starts, settled, marks, len(sent), True, crossed) == 0:
         return True
     pairs, exact = crossings(kind, message, starts, settled, crossed, patience)
-    early = _only(first, turn, EARLY, EARLY)
+    early = only(first, turn, APART, EARLY)
     before, _ = crossings(kind, message, starts, early, crossed, patience)
     counts[TOTAL_PAIRWISE, VIOLATIONS] = pairs - before
     pair_witness(origins, numbers, settled, crossed, witness)

@@ -61,7 +61,7 @@ def tie_block(
     order = np.empty(len(first), np.int32)
     many = components(entries, begin, knot, order)
     if many > 0:
-        _open_between(entries, begin, earliest, knot, many, order, door)
+        _open_between(entries, begin, earliest, latest, knot, many, order, door)
     if len(more) > 0:  # the doors stay the same
         everything = np.concatenate((entries, more))
         ends = np.concatenate((begin, begin[size] + more_begin[1:]))
@@ -71,18 +71,24 @@ def tie_block(
     for i in range(len(entries)):
         if door[entries[i]]:
             closed[knot[entries[i]]] = False
-    doors, ways = _doors_of(entries, begin, earliest, knot, order, door)
+    doors, ways = _doors_of(entries, begin, earliest, latest, knot, order, door)
     sides = door[doors]
     return entries, begin, earliest, latest, knot, doors, sides, ways, int(closed.sum())
 
 
 @part
 def _doors_of(
-    entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints, door: Ints
+    entries: Ints,
+    begin: Ints,
+    earliest: Ints,
+    latest: Ints,
+    knot: Ints,
+    order: Ints,
+    door: Ints,
 ) -> tuple[Ints, Ints]:
     """All doors, and which leads to which, as pairs of places among them."""
     size = len(begin) - 1
-    reach = _reach(entries, begin, earliest, knot, order)
+    reach = _reach(entries, begin, earliest, latest, knot, order)
     place = np.full(len(knot), -1, np.int32)
     doors = np.empty(len(knot), np.int32)
     many, passed = 0, 0
@@ -119,7 +125,9 @@ def _doors_of(
 
 
 @part
-def _reach(entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints) -> Ints:
+def _reach(
+    entries: Ints, begin: Ints, earliest: Ints, latest: Ints, knot: Ints, order: Ints
+) -> Ints:
     """For each message, the first rank in each chain that it leads to."""
     size = len(begin) - 1
     reach = earliest.copy()
@@ -132,9 +140,8 @@ def _reach(entries: Ints, begin: Ints, earliest: Ints, knot: Ints, order: Ints) 
             m = order[k]
             for p in range(size):
                 best[p] = min(best[p], reach[m, p])
-                after = _after(entries, begin, earliest, m, p)
-                if after >= 0:
-                    for q in range(size):
+                for after in _after(entries, begin, earliest, latest, m, p):
+                    for q in range(size) if after >= 0 else range(0):
                         best[q] = min(best[q], reach[after, q])
         for k in range(i, j):
             for p in range(size):
@@ -153,17 +160,30 @@ def _end_of(knot: Ints, order: Ints, i: int) -> int:
 
 
 @part
-def _after(entries: Ints, begin: Ints, earliest: Ints, m: int, p: int) -> int:
-    """What comes right after a message in a chain, or -1."""
-    rank = earliest[m, p]
-    if rank == NEVER or begin[p] + rank + 1 == begin[p + 1]:
-        return -1
-    return int(entries[begin[p] + rank + 1])
+def _after(
+    entries: Ints, begin: Ints, earliest: Ints, latest: Ints, m: int, p: int
+) -> tuple[int, int]:
+    """What comes right after a message in a chain, or -1; a process that sent it may have it twice,
+    and what comes after the second time need not come after anything else."""
+    first, last = -1, -1
+    if earliest[m, p] != NEVER:
+        if begin[p] + earliest[m, p] + 1 < begin[p + 1]:
+            first = int(entries[begin[p] + earliest[m, p] + 1])
+        if begin[p] + latest[m, p] + 1 < begin[p + 1]:
+            last = int(entries[begin[p] + latest[m, p] + 1])
+    return first, last
 
 
 @part
 def _open_between(
-    entries: Ints, begin: Ints, earliest: Ints, knot: Ints, many: int, order: Ints, door: Ints
+    entries: Ints,
+    begin: Ints,
+    earliest: Ints,
+    latest: Ints,
+    knot: Ints,
+    many: int,
+    order: Ints,
+    door: Ints,
 ) -> None:
     """Makes a door of one message of each knot that leads to a door before the block, or that a
     door after it leads to."""
@@ -174,7 +194,7 @@ def _open_between(
         j = _end_of(knot, order, i)
         leads = False
         for k in range(i, j):
-            leads = leads or _leads(entries, begin, earliest, before, door, order[k])
+            leads = leads or _leads(entries, begin, earliest, latest, before, door, order[k])
         for k in range(i, j):
             before[order[k]] = leads
         i = j
@@ -189,9 +209,9 @@ def _open_between(
         for k in range(j, i):
             after[order[k]] = led
             for p in range(len(begin) - 1) if led else range(0):
-                following = _after(entries, begin, earliest, order[k], p)
-                if following >= 0:
-                    after[following] = True
+                for following in _after(entries, begin, earliest, latest, order[k], p):
+                    if following >= 0:
+                        after[following] = True
         i = j
     done = np.zeros(many + 1, np.bool_)
     for i in range(len(entries)):
@@ -205,11 +225,13 @@ def _open_between(
 
 
 @part
-def _leads(entries: Ints, begin: Ints, earliest: Ints, before: Bools, door: Ints, m: int) -> bool:
+def _leads(
+    entries: Ints, begin: Ints, earliest: Ints, latest: Ints, before: Bools, door: Ints, m: int
+) -> bool:
     if door[m] & BEFORE:
         return True
     for p in range(len(begin) - 1):
-        after = _after(entries, begin, earliest, m, p)
-        if after >= 0 and before[after]:
-            return True
+        for after in _after(entries, begin, earliest, latest, m, p):
+            if after >= 0 and before[after]:
+                return True
     return False

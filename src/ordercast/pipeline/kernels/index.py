@@ -14,6 +14,7 @@ __all__ = [
     "ADDRESSED",
     "CRASH",
     "DELIVER",
+    "LEARN",
     "NEVER",
     "NONE",
     "OTHER",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 SEND, DELIVER, CRASH, RECOVER, RECEIVE, OTHER, UNHEARD_OF = 0, 1, 2, 3, 4, 5, 6
+LEARN = 7
+"""Not in any log: from here on a process knows of a message, by a way that is not in the rows."""
 NEVER = 2**31 - 1
 """Instead of the row of a delivery: there is none."""
 NONE = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import DELIVER, NONE, place
+from ordercast.pipeline.kernels.index import DELIVER, LEARN, NONE, place
 from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 from ordercast.pipeline.kernels.sorting import by_name, smaller
 
@@ -26,7 +26,7 @@ def messages(
         found[sent[m]] = m
     lost = 0
     for row in range(len(kind)):
-        if kind[row] != DELIVER:
+        if kind[row] != DELIVER and kind[row] != LEARN:
             continue
         p = place(ids, origin[row])
         at = -1

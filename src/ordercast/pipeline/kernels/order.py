@@ -28,7 +28,7 @@ from ordercast.pipeline.kernels.findings import (
     listed,
     note,
 )
-from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, LEARN, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Ints, part
 
 __all__ = [
@@ -115,7 +115,7 @@ def mark_causal(
                     ready[many] = q
                     many += 1
                     q = behind[q]
-            elif kind[row] == DELIVER and m < known and first[m, p] == row:
+            elif (kind[row] == DELIVER and m < known and first[m, p] == row) or kind[row] == LEARN:
                 if not done[m]:
                     behind[p] = waiting[m]
                     waiting[m] = p

@@ -34,12 +34,15 @@ def sketch(
     kind: Ints,
     origin: Ints,
     number: Ints,
+    last: Ints,
     every: int,
     known: Ints,
     most: Ints,
     least: Ints,
 ) -> None:
-    """Fills in `known` (see `scan`), and for each stretch of `every` rows
+    """`last`: what is beyond these numbers was never sent, and says nothing of how far one is.
+
+    Fills in `known` (see `scan`), and for each stretch of `every` rows
 
     most   (stretch × member) the greatest number sent or delivered so far, or 0
     least  (stretch × member) the smallest number delivered in this stretch, or what is there
@@ -61,8 +64,9 @@ def sketch(
                 known[HEALTHY] = BROKEN
                 return
             known[DELIVERED] += 1
-            so_far[o] = max(so_far[o], n)
-            least[stretch, o] = min(least[stretch, o], n)
+            if n <= last[o]:
+                so_far[o] = max(so_far[o], n)
+                least[stretch, o] = min(least[stretch, o], n)
         elif kind[row] == SEND:
             if o != me or n < 1:
                 known[HEALTHY] = BROKEN
@@ -84,15 +88,15 @@ def sketch(
 
 @kernel
 def first_beyond(
-    me: int, kind: Ints, origin: Ints, number: Ints, upto: Ints, sent: int
+    me: int, kind: Ints, origin: Ints, number: Ints, upto: Ints, last: Ints, sent: int
 ) -> tuple[int, int]:
-    """The first row that sends or delivers a message beyond these numbers; and what the process has
-    sent before that row, if it was `sent` at first."""
+    """The first row that sends or delivers a message beyond these numbers, though not beyond its
+    sender's last; and what the process has sent before that row, if it was `sent` at first."""
     for row in range(len(kind)):
         if kind[row] == SEND:
             if number[row] > upto[me]:
                 return row, sent
             sent = number[row]
-        elif kind[row] == DELIVER and number[row] > upto[origin[row]]:
+        elif kind[row] == DELIVER and upto[origin[row]] < number[row] <= last[origin[row]]:
             return row, sent
     return len(kind), sent

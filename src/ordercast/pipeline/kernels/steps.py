@@ -11,10 +11,8 @@ from ordercast.pipeline.kernels.findings import (
     AGREEMENT,
     CAUSAL,
     CHECKED,
-    FIFO,
     NO_CREATION,
     NO_DUPLICATION,
-    PROCESS,
     SYNCHRONOUS,
     TOTAL_ACYCLIC,
     TOTAL_GAP_FREE,
@@ -25,7 +23,7 @@ from ordercast.pipeline.kernels.findings import (
 )
 from ordercast.pipeline.kernels.kernel import Bools, Ints, spliced
 from ordercast.pipeline.kernels.knots import knots
-from ordercast.pipeline.kernels.lacking import causal_witness, fifo_witness
+from ordercast.pipeline.kernels.lacking import order_witnesses
 from ordercast.pipeline.kernels.order import (
     CAUSAL_BROKEN,
     CAUSAL_DOUBT,
@@ -35,7 +33,6 @@ from ordercast.pipeline.kernels.order import (
 )
 from ordercast.pipeline.kernels.total import (
     crossings,
-    gap_witness,
     mark_total,
     pair_witness,
     shared,
@@ -126,15 +123,9 @@ def judge_orders(
     hits, many = tally(
         kind, message, starts, first, marks, known, wanted, counts, witness, hits, many
     )
-    if witness[FIFO, PROCESS] >= 0:
-        fifo_witness(ids, origins, base, first, marks, complete, witness[FIFO])
-    if witness[CAUSAL, PROCESS] >= 0:
-        causal_witness(
-            kind, message, origins, numbers, ids, starts, sent, first, marks, complete,
-            witness[CAUSAL],
-        )  # fmt: skip
-    if witness[TOTAL_GAP_FREE, PROCESS] >= 0:
-        gap_witness(origins, numbers, first, marks, known, complete, witness[TOTAL_GAP_FREE])
+    order_witnesses(
+        kind, message, origins, numbers, ids, starts, sent, base, first, marks, complete, witness
+    )
     if wanted[TOTAL_PAIRWISE]:
         counts[TOTAL_PAIRWISE, CHECKED] = shared(first, np.zeros(len(ids), np.int64))
         if many_crossed > 0:

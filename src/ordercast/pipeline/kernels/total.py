@@ -11,11 +11,14 @@ import numpy as np
 from ordercast.pipeline.kernels.findings import FIRST, SECOND, TOTAL_PAIRWISE, note
 from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints, part
-from ordercast.pipeline.kernels.lacking import lacks
 from ordercast.pipeline.kernels.order import GAP, GAP_DOUBT
 from ordercast.pipeline.kernels.sorting import smaller
 
-__all__ = ["crossings", "gap_witness", "mark_total", "pair_witness", "shared"]
+__all__ = ["crossings", "mark_total", "pair_witness", "shared"]
+
+
+_BITS = 62
+"""Processes that are told by the bits of a number."""
 
 
 @part
@@ -131,6 +134,7 @@ def crossings(
         mine = np.empty(size, np.int64)
         rows = np.empty((size, members), np.int32)
         highest = np.empty((size, members), np.int32)  # of this one and all before it
+        who = np.zeros(size, np.int64)  # delivered it, of those before this process: a bit each
         size = 0
         for row in range(starts[a], starts[a + 1]):
             m = message[row]
@@ -139,6 +143,8 @@ def crossings(
                 for q in range(members):
                     at = first[m, q]
                     rows[size, q] = at
+                    if q < min(a, _BITS) and at != NEVER:
+                        who[size] |= 1 << q
                     highest[size, q] = -1 if at == NEVER else at
                     if size > 0:
                         highest[size, q] = max(highest[size, q], highest[size - 1, q])
@@ -146,30 +152,47 @@ def crossings(
         if _counted_before(a, rows):
             continue
         for j in range(size):
-            i = j - 1
-            while i >= 0:
-                near = False
-                for q in range(members):
-                    if rows[j, q] != NEVER and highest[i, q] > rows[j, q]:
-                        near = True
-                        break
-                if not near:
-                    break
-                looked += 1
-                for q in range(members):
-                    if rows[i, q] != NEVER and rows[i, q] > rows[j, q]:
-                        new = True
-                        for b in range(a):
-                            if rows[i, b] != NEVER and rows[j, b] != NEVER:
-                                new = False
-                                break
-                        if new:
+            near = _near(rows, highest, j)
+            looked += j - near
+            for i in range(near, j):
+                if who[i] & who[j] == 0 and not _shared_from(_BITS, a, rows, i, j):
+                    for q in range(a + 1, members):
+                        if rows[i, q] != NEVER and rows[i, q] > rows[j, q]:
                             pairs += 1
-                        break
-                i -= 1
+                            break
             if looked > most:
                 return pairs, False
     return pairs, True
+
+
+@part
+def _near(rows: Ints, highest: Ints, j: int) -> int:
+    """The first of those before j such that it, or one before it, comes after j somewhere."""
+    low = j
+    for q in range(rows.shape[1]):
+        at = rows[j, q]
+        if at == NEVER:
+            continue
+        step = 1
+        while low > 0 and highest[max(low - step, 0), q] > at:
+            if low <= step:
+                low = 0
+            else:
+                low, step = low - step, 2 * step
+        while step > 1:
+            step //= 2
+            if low >= step and highest[low - step, q] > at:
+                low -= step
+    return low
+
+
+@part
+def _shared_from(least: int, a: int, rows: Ints, i: int, j: int) -> bool:
+    """Did any process from one on, but before a, deliver both?"""
+    shared = False
+    for b in range(least, a):
+        shared = shared or (rows[i, b] != NEVER and rows[j, b] != NEVER)
+    return shared
 
 
 @part
@@ -212,29 +235,3 @@ def pair_witness(origins: Ints, numbers: Ints, first: Ints, crossed: Bools, witn
             which = FIRST if first[m, one] < first[n, one] else SECOND
             note(witness[TOTAL_PAIRWISE], 0, p, first[n, p], m, n, one, which, 0, -1)
             return
-
-
-@part
-def gap_witness(
-    origins: Ints,
-    numbers: Ints,
-    first: Ints,
-    marks: Ints,
-    known: int,
-    complete: bool,
-    seen: Ints,
-) -> None:
-    """Of what was lacking, the message with the smallest name, and who had it in time."""
-    q, row, n, grade = seen[0], seen[1], seen[3], seen[8]
-    best, ahead = -1, -1
-    for m in range(known):
-        if m == n or not marks[m, q] & ADDRESSED or not lacks(first[m, q], row, grade, complete):
-            continue
-        if best >= 0 and smaller(origins, numbers, best, m):
-            continue
-        for p in range(first.shape[1]):
-            if first[n, p] != NEVER and first[m, p] < first[n, p]:
-                best, ahead = m, p
-                break
-    missing = 1 if first[best, q] == NEVER else 0
-    note(seen, grade, q, row, best, n, ahead, 0, missing, -1)

@@ -22,7 +22,7 @@ from ordercast.pipeline.reading.parsing import parse
 from ordercast.pipeline.reading.shares import cut, settled, shares_of
 from ordercast.pipeline.reading.stamps import understand
 from ordercast.pipeline.reading.task import IDS, Told, rows_of
-from ordercast.pipeline.results import spark_schema
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.shipping import in_tasks
 from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers import FORMATS, NOTHING, Options, detect, source_files

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.reading.shares import Share
 from ordercast.pipeline.reading.task import Task, Told, rows_of
-from ordercast.pipeline.results import spark_schema
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.shipping import local_path
 from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers import Options

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from ordercast.pipeline.reading.joining import named
-from ordercast.pipeline.results import spark_schema
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.workers import keep_what_is_loaded
 from ordercast.trace.importers.base import PLACES_SHOWN, Options, Report, Where
 from ordercast.trace.importers.meaning import COUNTED, Words, meaning_of, tell

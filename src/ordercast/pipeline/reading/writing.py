@@ -20,7 +20,8 @@ from ordercast.pipeline.parts import (
 from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.reading import OtherLog, open_log
 from ordercast.pipeline.reading.shares import settled, shares_of, undivided
-from ordercast.pipeline.session import session, settings_for
+from ordercast.pipeline.session import session
+from ordercast.pipeline.settings import settings_for
 from ordercast.pipeline.shipping import SHARED
 from ordercast.trace.importers import NOTHING, Imported, Options, detect, source_files
 from ordercast.trace.importers.sink import TraceSink

@@ -94,9 +94,8 @@ def lacking(bucket: Bucket) -> list[str]:
 def take_in(bucket: Bucket, new: pa.Table, now_ms: int) -> Step:
     """What the rows of one batch lead to."""
     form, held = bucket.form, bucket.held
-    fresh, malformed = parse(new, form)
-    old = len(held.rows)
-    parsed = _together(parse(held.rows, form)[0], fresh) if old else fresh
+    old = len(held.rows)  # none of which is malformed: they were looked at when they came
+    parsed, malformed = parse(pa.concat_tables([held.rows, new]).combine_chunks(), form)
     numbered = bucket.ledger.number(parsed, form)
     messages, before = numbered.messages, numbered.done.copy()
     fates = _fates(len(parsed.rows))
@@ -110,7 +109,7 @@ def take_in(bucket: Bucket, new: pa.Table, now_ms: int) -> Step:
         words = [f"{numbered.name(*row)} was given up before it came" for row in late.values()]
         out.append(beside(parsed.rows.take(list(late)), "late", words))
     out += [beside(some.rows, "malformed", some.why) for some in malformed]
-    arrived = np.concatenate((held.arrived_ms, np.full(len(fresh.rows), now_ms)))
+    arrived = np.concatenate((held.arrived_ms, np.full(len(parsed.rows) - old, now_ms)))
     after = _after(bucket, numbered, parsed, fates, arrived)
     dropped = int((fates.outcome == DUPLICATE).sum()) - len(late)
     tally = Tally(
@@ -175,17 +174,6 @@ def _fates(rows: int) -> Fates:
         np.full(rows, -1, np.int64),
         np.empty(rows, np.int64),
         np.zeros(1, np.int64),
-    )
-
-
-def _together(a: Parsed, b: Parsed) -> Parsed:
-    return Parsed(
-        pa.concat_tables([a.rows, b.rows]),
-        pa.concat_arrays([a.origin, b.origin]),
-        np.concatenate((a.number, b.number)),
-        np.concatenate((a.start, b.start[1:] + a.start[-1])),
-        pa.concat_arrays([a.entry_origin, b.entry_origin]),
-        np.concatenate((a.entry_number, b.entry_number)),
     )
 
 

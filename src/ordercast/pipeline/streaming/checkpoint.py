@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from ordercast.errors import CheckpointError, OrdercastError, SetupError
+from ordercast.pipeline.jvm import deferred
 from ordercast.pipeline.streaming.bucket import Bucket, lacking, oldest_of
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.processor import COUNTS, HELD
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["await_query", "held", "in_one_sentence", "in_sentences", "partitions_of", "resumed"]
 
+_LISTEN_S = 0.2
 _ADDED = "arrived timestamp, waited_s double, waits_for string"
 
 
@@ -141,12 +144,19 @@ def in_sentences() -> Iterator[None]:
 
 
 def await_query(query: StreamingQuery, timeout_s: float | None = None) -> bool:
-    """`query.awaitTermination`, whose errors are sentences. Returns whether it has ended."""
+    """`query.awaitTermination`, whose errors are sentences. Returns whether it has ended.
+
+    Ctrl-C is heard between two short calls: in the middle of one, the bridge to Spark would
+    complain at length.
+    """
+    end_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
     with in_sentences():
-        if timeout_s is None:
-            query.awaitTermination()
-            return True
-        return bool(query.awaitTermination(timeout_s))  # type: ignore[arg-type]
+        while True:
+            left_s = end_s - time.monotonic()
+            with deferred():
+                ended = query.awaitTermination(min(max(left_s, 0.001), _LISTEN_S))  # type: ignore[arg-type]
+            if ended or left_s <= _LISTEN_S:
+                return bool(ended)
 
 
 _OURS = re.compile(r"ordercast\.errors\.(\w+): ([^\n]+)")

@@ -83,7 +83,9 @@ def _without(rows: pa.Table, flaws: Flaws, malformed: list[Malformed]) -> pa.Tab
 def _parsed(rows: pa.Table, form: Form, entries: _Entries) -> Parsed:
     origin, number = _origins(rows, form), _ints(rows, form.number)
     kept = entries.number >= form.start
-    if form.needs in ("array", "map"):
+    if form.needs == "array":
+        kept[np.cumsum(entries.lengths) - entries.lengths + _as_ints(origin)] = False
+    elif form.needs == "map":
         kept &= ~_own(entries, origin)
     if kept.all():
         start = np.concatenate(([0], np.cumsum(entries.lengths)))

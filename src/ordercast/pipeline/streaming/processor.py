@@ -89,7 +89,7 @@ class CausalProcessor(StatefulProcessor):
             return
         now_ms = self._now_ms(timerValues)
         for at, some in enumerate(_portions(map(rows_of, chunks))):
-            new = pa.concat_tables(some).combine_chunks()
+            new = pa.concat_tables(some)
             step = take_in(after or new_bucket(self._form, new.schema), new, now_ms)
             after = step.after
             yield from _rows(key, at, step)

@@ -17,10 +17,10 @@ SETTINGS = {
     PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
 }
-"""State in RocksDB, of which a batch writes only what has changed. And rows go to Python by number:
-a limit in bytes, unless it is this one, has Spark add up all columns anew for every row."""
+"""State in RocksDB, of which a batch writes only what has changed. And rows go to Python by number,
+ten thousand at a time unless the session says otherwise: a limit in bytes, unless it is this one,
+has Spark add up all columns anew for every row."""
 SESSION_SETTINGS = {
     **SETTINGS,
     # For a checkpoint on a disk: the default starts a process for each look at a file, dozens in a

@@ -34,7 +34,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ordercast.errors import UsageError
-from ordercast.pipeline.results import spark_schema
+from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.streaming.source_files import Place, Stretch, followed, read_stretch
 from ordercast.pipeline.streaming.source_reach import Directory, Reach
 from ordercast.trace.parquet import arrow_schema

@@ -2,6 +2,7 @@
 
 kinds       what may go wrong, and a whole plan of it
 grammar     plans as people write them
+reader      word by word
 conduct     makes it go wrong, at the time that the plan says
 network     the ways between members, each through a proxy
 cable       one connection through a proxy: delayed, stalled, broken

@@ -24,7 +24,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +33,7 @@ from ordercast.runtime.journal.files import Files, Recovered
 from ordercast.runtime.journal.ownership import lock
 from ordercast.runtime.journal.segment import Segment, record_head
 from ordercast.runtime.journal.taken import Taken
+from ordercast.runtime.journal.trouble import Trouble, sentence
 
 __all__ = ["KEEP_BYTES", "SEGMENT_BYTES", "Journal"]
 
@@ -62,10 +62,7 @@ class Journal:
         self._directory = directory
         self._files = Files(directory, identity, keep_bytes=keep_bytes, synced=sync == "disk")
         self._segment_bytes = segment_bytes
-        self._on_failure = on_failure
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.failure: JournalError | None = None
-        """Once set, nothing is written and nothing confirmed any more."""
+        self._trouble = Trouble(directory, on_failure)
         self._parts: list[bytes] = []
         self._pending_bytes = 0
         self._filled_bytes = 0
@@ -81,18 +78,18 @@ class Journal:
             self._go_on()
         except OSError as error:
             self.close()
-            raise _sentence(directory, "opened", error) from error
+            raise sentence(directory, "opened", error) from error
         except BaseException:
             self.close()
             raise
         if sync == "disk":
-            self._committer = Committer(self._write_and_sync, self._failed_in_thread)
+            self._committer = Committer(self._write_and_sync, self._trouble.in_thread)
 
     def start(self, snapshot: bytes) -> None:
         """The first segment of a new journal."""
         assert not self._files.begun, "this journal has begun already"
-        self._check()
-        with self._guarded():
+        self._trouble.check()
+        with self._trouble.guarded():
             Taken.create(self._directory / "taken")
             self._taken = Taken(self._directory / "taken")
             self._files.begin(1, snapshot, previous_end=0)
@@ -106,8 +103,8 @@ class Journal:
 
     def commit(self, then: Callable[[], None]) -> None:
         """Write all that was appended. `then` runs when it is safe: now, or later on this loop."""
-        if self.failure is not None:
-            raise self.failure
+        if self._trouble.error is not None:
+            raise self._trouble.error
         parts, self._parts = self._parts, []
         size, self._pending_bytes = self._pending_bytes, 0
         self._filled_bytes += size
@@ -115,7 +112,7 @@ class Journal:
         self.commits += bool(parts)
         if self._committer is not None:
             assert self._files.begun, "a new journal begins with `start`"
-            self._loop = asyncio.get_running_loop()
+            self._trouble.loop = asyncio.get_running_loop()
             self._committer.commit(parts, size, then)
             return
         if parts:
@@ -123,12 +120,17 @@ class Journal:
             try:
                 self._files.write(parts)
             except OSError as error:
-                raise self._fail(error) from error
+                raise self._trouble.of(error) from error
         then()
 
     @property
     def directory(self) -> Path:
         return self._directory
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Once there is one, nothing is written and nothing confirmed any more."""
+        return self._trouble.error
 
     @property
     def segment(self) -> tuple[int, int]:
@@ -145,7 +147,7 @@ class Journal:
 
         With "disk" this happens in the thread, in order with the commits.
         """
-        self._check()
+        self._trouble.check()
         parts, self._parts = self._parts, []
         self._pending_bytes, self._filled_bytes = 0, len(snapshot)
         self._number += 1
@@ -153,7 +155,7 @@ class Journal:
 
         def step() -> None:
             assert self._files.begun, "a new journal begins with `start`"
-            with self._guarded():
+            with self._trouble.guarded():
                 if self._taken is not None:
                     self._taken.sync()
                 self._files.next(number, parts, snapshot)
@@ -161,7 +163,7 @@ class Journal:
         if self._committer is None:
             step()
         else:
-            self._loop = asyncio.get_running_loop()
+            self._trouble.loop = asyncio.get_running_loop()
             self._committer.call(step)
 
     @property
@@ -202,8 +204,8 @@ class Journal:
         if self._committer is not None:
             self._committer.close()
             self._committer = None
-        with self._guarded():
-            self._files.close(whole=self.failure is None)
+        with self._trouble.guarded():
+            self._files.close(whole=self._trouble.error is None)
         if self._taken is not None:
             self._taken.close()
             self._taken = None
@@ -224,42 +226,6 @@ class Journal:
             self._number, self._filled_bytes = found.number, found.end
 
     def _write_and_sync(self, parts: list[bytes]) -> None:
-        with self._guarded():
+        with self._trouble.guarded():
             self._files.write(parts)
             self._files.sync()
-
-    def _check(self) -> None:
-        if self.failure is not None:
-            raise self.failure
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._fail(error) from error
-
-    def _fail(self, error: OSError) -> JournalError:
-        """The first error is the last: what of a failed write or sync is on the disk is unknown,
-        and a later sync that succeeds would not make it good."""
-        self.failure = _sentence(self._directory, "written", error)
-        return self.failure
-
-    def _failed_in_thread(self, error: Exception) -> None:
-        if not isinstance(error, JournalError):
-            error = JournalError(f"the journal in {self._directory} failed: {error!r}")
-        self.failure = error
-        logger.error("%s", error)
-        if self._loop is not None and self._on_failure is not None:
-            try:
-                self._loop.call_soon_threadsafe(self._on_failure, error)
-            except RuntimeError:  # the loop is closed
-                return
-
-
-def _sentence(directory: Path, what: str, error: OSError) -> JournalError:
-    where = "" if error.filename is None else f"{error.filename}: "
-    return JournalError(
-        f"the journal in {directory} cannot be {what}: {where}{error.strerror}; make sure that "
-        "the disk is well and has room, then start the member again"
-    )

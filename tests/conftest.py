@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Machines are shared and noisy: how long an example took proves nothing.
-settings.register_profile("ordercast", deadline=None)
+settings.register_profile("ordercast", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=2_000)
 settings.load_profile("ordercast")
 

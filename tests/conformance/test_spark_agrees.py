@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -23,6 +23,7 @@ from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
 from ordercast.trace.verdicts import PROPERTIES, Verdict
 
+from ..seeds import seed
 from .mutants import NO_CAUSAL_GUARD, NO_FIFO_GUARD
 from .random_traces import knotted_trace, random_trace
 from .subjects import COMBINATIONS, TROUBLE, run_once, traffic_kinds
@@ -71,10 +72,10 @@ def compare(traces: list[Trace], verdicts: tuple[Verdict, ...]) -> dict[tuple[st
 
 @pytest.fixture(scope="module")
 def traces() -> list[Trace]:
-    """Other ones each time. A failure prints the whole trace."""
-    seed = SystemRandom().randrange(2**32)
+    """A failure prints the whole trace."""
+    start = seed()
     return [
-        (knotted_trace if index % 4 == 0 else random_trace)(seed + index, f"run {index:05}")
+        (knotted_trace if index % 4 == 0 else random_trace)(start + index, f"run {index:05}")
         for index in range(RUNS)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random, SystemRandom
+from random import Random
 
 import msgspec
 import pytest
@@ -24,6 +24,7 @@ from ordercast.trace.verdicts import PROPERTIES, Verdict
 
 from ...conformance.random_traces import knotted_trace, random_trace
 from ...conformance.subjects import run_once
+from ...seeds import seed
 from ..builders import event, run
 from .stream import Stream, batches
 
@@ -35,9 +36,9 @@ MODES = {"all is kept": {}, "what is done is forgotten": {"tidy": 1}}
 
 @pytest.fixture(scope="module")
 def traces() -> list[Trace]:
-    """Other ones each time; all of them come to rest."""
-    seed = SystemRandom().randrange(2**32)
-    made = ((knotted_trace if n % 4 == 0 else random_trace)(seed + n, "r") for n in range(TRACES))
+    """All of them come to rest."""
+    start = seed()
+    made = ((knotted_trace if n % 4 == 0 else random_trace)(start + n, "r") for n in range(TRACES))
     return [replace(one, manifest=replace(one.manifest, quiesced=True)) for one in made]
 
 
@@ -251,6 +252,31 @@ def test_a_delivery_to_the_wrong_process_is_noticed_after_the_message_was_forgot
     assert witness is not None
     assert witness.sentence == "p1 delivered 0:1, which is not addressed to it"
     assert stream.verdicts["total_acyclic"].verdict == "unknown", "its place there is not known"
+
+
+def test_what_is_known_last_may_come_first() -> None:
+    """That 1:1 was not for p2 is known at once; that nobody sent 0:1, in the end only."""
+    whole = run("r", "join", "s1>1 d1:1", "d0:1 d1:1")
+    stream = Stream(tidy=1)
+    stream.feed(whole.events[:-1], replace(whole.manifest, quiesced=False))
+    assert (1, 0) not in stream.kept, "1:1 is done"
+    stream.feed(whole.events[-1:])
+    first = stream.verdicts["no_creation"].witness
+    stream.feed(manifest=whole.manifest)
+    last = stream.verdicts["no_creation"].witness
+    assert (first and first.messages, last and last.messages) == (("1:1",), ("0:1",))
+
+
+def test_what_is_forgotten_comes_after_what_is_not() -> None:
+    """In one batch p1 delivers again what is kept, and then what was forgotten."""
+    stream = Stream(tidy=1)
+    stream.feed(TWO.events, GOING_ON)
+    stream.feed([event("r", 0, 4, "s3"), *(event("r", 1, 2 + n, "d0:3") for n in range(2)),
+                 event("r", 1, 4, "d0:1")])  # fmt: skip
+    found = stream.verdicts["no_duplication"]
+    assert found.violations == 2
+    assert found.witness is not None
+    assert found.witness.sentence == "p1 delivered 0:3 twice (positions 2 and 3)"
 
 
 def test_without_a_manifest_nothing_is_known_to_be_done() -> None:

@@ -89,8 +89,9 @@ def _carry(log: Log, left: Log, known: Known, now: dict[str, Verdict], memory: M
     for name, verdict in now.items():
         gone = verdict.violations - again[name].violations
         carried.violations[name] = carried.violations.get(name, 0) + max(gone, 0)
-        if verdict.violations and verdict.witness != again[name].witness:
-            carried.note(name, verdict.witness)
+        witness = verdict.witness
+        if verdict.violations and witness is not None and witness != again[name].witness:
+            carried.note(name, witness, log.shown(name, witness))
         if name not in LIVENESS:  # those are counted by who is up in the end
             checked = verdict.checked - again[name].checked
             carried.checked[name] = carried.checked.get(name, 0) + max(checked, 0)

@@ -20,8 +20,8 @@ def set_aside(log: Log, memory: Memory) -> Bools:
     manifest = memory.described()
     names = manifest.processes if manifest else ()
     for row in np.flatnonzero((ranges >= 0) & (log.kind == DELIVER)).tolist():
-        process, origin, number = (
-            int(column[row]) for column in (log.process, log.origin, log.number)
+        process, position, origin, number = (
+            int(column[row]) for column in (log.process, log.position, log.origin, log.number)
         )
         known = memory.ledger.ranges[origin][ranges[row]]
         pair = (process, origin, number)
@@ -31,11 +31,11 @@ def set_aside(log: Log, memory: Memory) -> Bools:
         message = f"{origin}:{number}"
         who = names[process] if process < len(names) else f"p{process}"
         if known.to is None or process in known.to:
-            again = f"{who} delivered {message} twice (again at position {log.position[row]})"
-            _note(memory, "no_duplication", Witness(process, (message,), again))
+            again = f"{who} delivered {message} twice (again at position {position})"
+            _note(memory, "no_duplication", Witness(process, (message,), again), position)
             continue
         forged = f"{who} delivered {message}, which is not addressed to it"
-        _note(memory, "no_creation", Witness(process, (message,), forged))
+        _note(memory, "no_creation", Witness(process, (message,), forged), position)
         for name in ("no_duplication", "no_creation"):
             memory.carried.checked[name] = memory.carried.checked.get(name, 0) + 1
         for name in (*TOTAL, "synchronous"):  # it has a place in this process's order, too
@@ -43,7 +43,7 @@ def set_aside(log: Log, memory: Memory) -> Bools:
     return ranges >= 0
 
 
-def _note(memory: Memory, name: str, witness: Witness) -> None:
+def _note(memory: Memory, name: str, witness: Witness, position: int) -> None:
     carried = memory.carried
     carried.violations[name] = carried.violations.get(name, 0) + 1
-    carried.note(name, witness)
+    carried.note(name, witness, position)

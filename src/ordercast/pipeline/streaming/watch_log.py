@@ -15,6 +15,8 @@ from ordercast.pipeline.kernels.index import CRASH, DELIVER, RECEIVE, RECOVER, S
 from ordercast.pipeline.kernels.kernel import Bools, Ints
 from ordercast.pipeline.streaming.watch_keys import first_of_each, pair_keys, ranks
 from ordercast.trace.parquet import arrow_schema
+from ordercast.trace.runs import parse_id
+from ordercast.trace.verdicts import Witness
 
 __all__ = ["KEPT", "Lengths", "Log", "kept_columns", "pack_rows", "unpack_rows"]
 
@@ -120,6 +122,16 @@ class Log:
         found = np.zeros(len(self), np.bool_)
         found[rows[at]] = True
         return found
+
+    def shown(self, name: str, witness: Witness) -> int | None:
+        """Where in the log of its process a violation of this property is seen: at the delivery
+        of its last message, or at the second one. None if no delivery shows it."""
+        origin, number = parse_id(witness.messages[-1])
+        rows = (self.process == witness.process) & (self.kind == DELIVER)
+        rows &= (self.origin == origin) & (self.number == number)
+        places = self.position[rows]
+        nth = int(name == "no_duplication")
+        return int(places[nth]) if len(places) > nth else None
 
     def unfinished(self, members: int) -> Bools:
         """Which messages were not sent, or not delivered by everyone they are addressed to."""

@@ -13,7 +13,7 @@ from ordercast.trace.manifest import Manifest
 from ordercast.trace.runs import parse_id
 from ordercast.trace.verdicts import Verdict, Witness
 
-__all__ = ["Carried", "Memory", "better"]
+__all__ = ["Carried", "Memory"]
 
 VERSION = 1
 """Of what is stored. Another one cannot be gone on with."""
@@ -26,25 +26,35 @@ class Carried(Struct):
     violations: dict[str, int] = {}
     witnesses: dict[str, Witness] = {}
     """The smallest violation so far."""
+    places: dict[str, int] = {}
+    """The position of the row that showed it, if one did."""
     lengths: tuple[list[int], list[int], list[int]] | None = None
     """`watch_log.Lengths`"""
 
-    def note(self, name: str, witness: Witness | None) -> None:
-        if (smaller := better(name, self.witnesses.get(name), witness)) is not None:
-            self.witnesses[name] = smaller
+    def note(self, name: str, witness: Witness, place: int | None) -> None:
+        """in: place: the position of the row that shows it, if one does"""
+        if self.smallest(name, witness, place) is witness:
+            self.witnesses[name] = witness
+            self.places.pop(name, None)
+            if place is not None:
+                self.places[name] = place
 
-
-def better(name: str, old: Witness | None, new: Witness | None) -> Witness | None:
-    """The smaller one: by process, then position; of pairs and cycles, by names."""
-    if old is None or new is None:
-        return old or new
-    if name == "total_pairwise":
-        return min(new, old, key=lambda one: _names(one.messages))
-    if name in ("total_acyclic", "synchronous"):
-        return min(new, old, key=lambda one: (len(one.messages), _names(one.messages)))
-    if new.process == old.process and new.messages[-1] == old.messages[-1]:
-        return new  # the same, and more may be known of it
-    return new if new.process < old.process else old  # what was found before comes before
+    def smallest(self, name: str, new: Witness, place: int | None) -> Witness:
+        """Of this violation and the one from before: by process, then position; of pairs and
+        cycles, by names. If they are the same, this one: more may be known of it."""
+        old = self.witnesses.get(name)
+        if old is None:
+            return new
+        if name == "total_pairwise":
+            return min(new, old, key=lambda one: _names(one.messages))
+        if name in ("total_acyclic", "synchronous"):
+            return min(new, old, key=lambda one: (len(one.messages), _names(one.messages)))
+        if new.process != old.process:
+            return min(new, old, key=lambda one: one.process)
+        if new.messages[-1] == old.messages[-1]:
+            return new
+        # Without a place: what was found before comes before.
+        return new if place is not None and place < self.places.get(name, -1) else old
 
 
 def _names(messages: Iterable[str]) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ordercast.pipeline.judging import RUNS, judge_rows
 from ordercast.pipeline.streaming.watch_log import Lengths, Log
-from ordercast.pipeline.streaming.watch_memory import Carried, Memory, better
+from ordercast.pipeline.streaming.watch_memory import Carried, Memory
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.verdicts import PROPERTIES, Verdict, Witness
 
@@ -110,10 +110,10 @@ def sum_up(now: dict[str, Verdict], memory: Memory, log: Log, known: Known) -> d
     for name, verdict in now.items():
         violations = verdict.violations + carried.violations.get(name, 0)
         witness = verdict.witness
-        if violations:
-            if not verdict.violations:
-                witness = None
-            witness = better(name, carried.witnesses.get(name), witness)
+        if violations and witness is not None and verdict.violations:
+            witness = carried.smallest(name, witness, log.shown(name, witness))
+        elif violations:
+            witness = carried.witnesses.get(name)
         outcome = "violated" if violations else verdict.verdict
         if outcome == "holds" and name in LIVENESS and not known.ended:
             outcome = "unknown"

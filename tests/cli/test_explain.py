@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from ordercast.cli import main, parser
+from ordercast.trace.event import Event
+from ordercast.trace.jsonl import encode_event
 
 from ..pipeline.builders import Run, run, write
 
@@ -154,6 +156,8 @@ def test_answers_for_machines(held: Path, capsys: pytest.CaptureFixture[str]) ->
         ("0:1", "name two messages, or one message and a process with --at"),
         ("0:1 1:1 --at 2", "name two messages, or one message and a process with --at"),
         ("0-1 1:1", "'0-1' is not a message: say its origin and its number, such as 0:3"),
+        (f"0:{'9' * 5_000} 1:1", "is not a message: say its origin and its number, such as 0:3"),
+        (f"p0:{'9' * 5_000} 1:1", "is not a message: say its origin and its number, such as 0:3"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -179,6 +183,16 @@ def test_a_bare_file_knows_only_those_seen(
     file = write(tmp_path / "t", [HELD]) / "events.jsonl"
     assert main(["explain", str(file), "0:1", "--at", "7"]) == 2
     assert "there is no process 7 in it" in capsys.readouterr().err
+
+
+def test_processes_may_be_any_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    last = 2**31 - 1
+    rows = [Event("r", 0, 0, "send", 0, 1), Event("r", last, 0, "deliver", 0, 1)]
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"".join(map(encode_event, rows)))
+    for name in (str(last), f"p{last}"):
+        told = explained(capsys, file, "0:1", "--at", name)
+        assert told[0].startswith(f"p{last} delivered 0:1 at position 0")
 
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,6 +130,25 @@ def test_witnesses_are_the_smallest() -> None:
     assert cycle.messages == ("0:1", "1:1", "2:1")
 
 
+def test_a_long_way_round_is_found_though_there_are_many_dead_ends() -> None:
+    """Thirty processes agree with their neighbours, and only all of them together contradict; on
+    the way are far more paths than anyone could walk."""
+    size, beside = 30, 4
+    sent = " ".join(f"s{number}" for number in range(1, size * (1 + beside) + 1))
+    logs = [
+        [
+            each + 1,
+            *range(size + beside * each + 1, size + beside * (each + 1) + 1),
+            (each + 1) % size + 1,
+        ]
+        for each in range(size)
+    ]
+    delivered = [" ".join(f"d{size}:{number}" for number in log) for log in logs]
+    found = verdict("total_acyclic", trace(*delivered, sent)).witness
+    assert found is not None
+    assert found.messages == tuple(f"{size}:{number}" for number in range(1, size + 1))
+
+
 def test_counts_are_of_facts() -> None:
     found = verdict("fifo", trace("s1 s2 s3", "d0:2 d0:3 d0:1", "d0:1 d0:2 d0:3"))
     assert (found.checked, found.violations) == (6, 2)

@@ -57,6 +57,13 @@ def test_a_bare_events_file_has_the_members_that_are_seen(tmp_path: Path) -> Non
     assert Trace.load(file, quiesced=True)[0].manifest.quiesced
 
 
+def test_processes_of_a_bare_file_may_be_any_numbers() -> None:
+    """A page or a picture of them costs what is seen, not what could be below the highest."""
+    trace = Trace.bare("r", [Event("r", process, 0, "join") for process in (7, 2**31 - 1)])
+    assert trace.members == (7, 2**31 - 1)
+    assert not trace.manifest.processes
+
+
 def test_a_trace_is_never_overwritten(tmp_path: Path) -> None:
     TraceWriter(tmp_path).close()
     with pytest.raises(TraceError, match="a trace here already"):

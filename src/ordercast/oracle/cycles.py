@@ -66,22 +66,28 @@ def _reach(start: Id, after: dict[Id, set[Id]]) -> set[Id]:
 
 
 def shortest_cycle(after: dict[Id, set[Id]]) -> list[Id]:
-    """The cycle with the fewest messages; of several, the one with the smallest names."""
-    length = 2
-    while True:
-        for start in sorted(after):
-            way = _way([start], length, after)
-            if way:
-                return way
-        length += 1
+    """The cycle with the fewest messages; of several, the one with the smallest names. There must
+    be one."""
+    before: dict[Id, set[Id]] = {message: set() for message in after}
+    for message, later in after.items():
+        for one in later:
+            before[one].add(message)
+    ways = {start: _distances(start, before) for start in sorted(after)}
+    lengths = {start: far[start] for start, far in ways.items() if start in far}
+    start = min(lengths, key=lambda message: (lengths[message], message))
+    cycle = [start]
+    for left in range(lengths[start] - 1, 0, -1):
+        nearer = (one for one in after[cycle[-1]] if ways[start].get(one) == left)
+        cycle.append(min(nearer))
+    return cycle
 
 
-def _way(so_far: list[Id], length: int, after: dict[Id, set[Id]]) -> list[Id]:
-    """The first way on, in the order of names, that closes the cycle at that length, or nothing."""
-    if len(so_far) == length:
-        return so_far if so_far[0] in after[so_far[-1]] else []
-    for message in sorted(after[so_far[-1]] - set(so_far)):
-        way = _way([*so_far, message], length, after)
-        if way:
-            return way
-    return []
+def _distances(end: Id, before: dict[Id, set[Id]]) -> dict[Id, int]:
+    """How many steps lead from each message to the end: at least one, also from the end itself."""
+    found: dict[Id, int] = {}
+    frontier, steps = {end}, 0
+    while frontier:
+        steps += 1
+        frontier = {one for message in frontier for one in before[message]} - found.keys()
+        found.update(dict.fromkeys(frontier, steps))
+    return found

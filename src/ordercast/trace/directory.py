@@ -167,9 +167,8 @@ class Trace:
 
     @classmethod
     def bare(cls, run: str, events: Iterable[Event], *, quiesced: bool = False) -> Trace:
-        """A run that nobody wrote a manifest for."""
+        """A run that nobody wrote a manifest for, nor names: its processes may be any numbers."""
         rows = list(events)
         seen = tuple(sorted({event.process for event in rows}))
-        names = tuple(f"p{process}" for process in range(max(seen, default=-1) + 1))
-        trace = cls.of(Manifest(run, names, quiesced=quiesced), rows)
+        trace = cls.of(Manifest(run, (), quiesced=quiesced), rows)
         return replace(trace, members=seen, described=False)

@@ -22,7 +22,7 @@ def text(message: Id) -> str:
 
 
 def parse_id(word: str) -> Id:
-    match = re.fullmatch(r"(\d+):(\d+)", word, re.ASCII)
+    match = re.fullmatch(r"(\d{1,10}):(\d{1,19})", word, re.ASCII)
     if match is None:
         raise UsageError(f"{word!r} is not a message: say its origin and its number, such as 0:3")
     return int(match[1]), int(match[2])
@@ -76,7 +76,7 @@ class OneRun:
         names = self.manifest.processes if self.manifest else ()
         if word in names:
             return names.index(word)
-        match = re.fullmatch(r"p?(\d{1,9})", word, re.ASCII)
+        match = re.fullmatch(r"p?(\d{1,10})", word, re.ASCII)
         if match is None or (names and int(match[1]) >= len(names)):
             known = (
                 "" if not names else f": choose from {', '.join(map(self.who, range(len(names))))}"
@@ -87,6 +87,6 @@ class OneRun:
     def message(self, word: str) -> Id:
         """The message that is meant: 0:3, p0:3, or the third of a process by its name."""
         origin, _, number = word.rpartition(":")
-        if origin and not origin.isdecimal() and re.fullmatch(r"\d+", number, re.ASCII):
+        if origin and not origin.isdecimal() and re.fullmatch(r"\d{1,19}", number, re.ASCII):
             return self.process(origin), int(number)
         return parse_id(word)

@@ -139,6 +139,20 @@ def test_a_sink_notices_what_is_lost_repeated_or_swapped() -> None:
     assert (sink.delivered, sink.disorder) == (8, 3)
 
 
+def test_a_sink_looks_only_into_what_is_stamped(monkeypatch: pytest.MonkeyPatch) -> None:
+    stamped, filler = STAMP.pack(1, 2, 7).ljust(SIZE, b"\0"), bytes(SIZE)
+    looks: list[bytes] = []
+    look = Sink._look
+    monkeypatch.setattr(Sink, "_look", lambda sink, blob: (looks.append(blob), look(sink, blob)))
+    sink = Sink(0, 2, SIZE, None)
+    sink.begin("sample")
+    sink.take_all([stamped, filler, filler])
+    for blob in (stamped, filler):
+        sink.take_one(blob)
+        sink.take(memoryview(blob))
+    assert (sink.delivered, sink.latencies.total(), len(looks)) == (7, 3, 3)
+
+
 def test_a_sender_waits_for_the_slowest() -> None:
     async def work() -> None:
         sender, receiver = Sink(0, 2, SIZE, 100), Sink(1, 2, SIZE, 100)

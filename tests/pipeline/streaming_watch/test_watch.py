@@ -254,6 +254,40 @@ def test_a_delivery_to_the_wrong_process_is_noticed_after_the_message_was_forgot
     assert stream.verdicts["total_acyclic"].verdict == "unknown", "its place there is not known"
 
 
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_delivery_to_the_wrong_process_is_counted_once_and_its_repetition_once(
+    before: int,
+) -> None:
+    """Three deliveries of what is for p0 only; so many of them came before it was forgotten."""
+    whole = run("r", "s1>0 d0:1", "d0:1 d0:1 d0:1")
+    going, stream = replace(whole.manifest, quiesced=False), Stream(tidy=1)
+    stream.feed(whole.events[: 2 + before], going)
+    assert (0, 0) not in stream.kept, "0:1 is done"
+    for row in whole.events[2 + before :]:
+        stream.feed([row])
+    expected = {one.property: one for one in oracle.judge(Trace.of(going, whole.events))}
+    for name in ("no_duplication", "no_creation"):
+        assert essence(stream.verdicts[name]) == essence(expected[name])
+
+
+@pytest.mark.parametrize("rules", MODES.values(), ids=MODES)
+def test_what_a_stranger_delivers_is_told_and_not_judged(rules: dict[str, int]) -> None:
+    stream = Stream(**rules)
+    stream.feed(TWO.events, GOING_ON)
+    stream.feed([event("r", 7, 0, "d0:1")])
+    assert stream.flaws == ["run 'r' has events of process 7, but its manifest names 2 processes"]
+    assert not stream.violated
+
+
+@pytest.mark.parametrize("rules", MODES.values(), ids=MODES)
+def test_a_second_sending_is_told(rules: dict[str, int]) -> None:
+    stream = Stream(**rules)
+    stream.feed(TWO.events, GOING_ON)
+    stream.feed([event("r", 0, 4, "s1")])
+    assert stream.flaws == ["run 'r' has two send rows for 0:1"]
+    assert not stream.violated
+
+
 def test_what_is_known_last_may_come_first() -> None:
     """That 1:1 was not for p2 is known at once; that nobody sent 0:1, in the end only."""
     whole = run("r", "join", "s1>1 d1:1", "d0:1 d1:1")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ordercast.pipeline.kernels.index import DELIVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.streaming.watch_forget import forget
-from ordercast.pipeline.streaming.watch_late import set_aside
+from ordercast.pipeline.streaming.watch_late import sent_again, set_aside
 from ordercast.pipeline.streaming.watch_log import KEPT, Log
 from ordercast.pipeline.streaming.watch_measures import delays
 from ordercast.pipeline.streaming.watch_memory import Memory
@@ -75,9 +75,11 @@ class Fold:
         waiting = log.only(~here)
         mine, fresh_here = log.only(here), fresh[here]
         latency, held = delays(mine, fresh_here)
-        sound = self._sound(mine, known) & ~set_aside(mine, memory)
-        dropped_rows = not sound.all()
-        mine, known = mine.only(sound), self._known()
+        sound = mine.only(self._sound(mine, known))
+        self._complain(sent_again(self._run, sound, memory))
+        late = set_aside(sound, memory)
+        dropped_rows = len(sound) < len(mine) or bool(late.any())
+        mine, known = sound.only(~late), self._known()
         now = judge_log(mine, known, self._rules.properties)
         self._complain(now.flaws)
         verdicts = sum_up(now.verdicts, memory, mine, known)

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import DELIVER
+from ordercast.pipeline.kernels.index import DELIVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.pipeline.streaming.watch_log import Log
 from ordercast.pipeline.streaming.watch_memory import Memory
 from ordercast.pipeline.streaming.watch_verdicts import TOTAL
 from ordercast.trace.verdicts import Witness
 
-__all__ = ["set_aside"]
+__all__ = ["sent_again", "set_aside"]
+
+
+def sent_again(run: str, log: Log, memory: Memory) -> list[str]:
+    """What is wrong with rows that send a message that was sent, and is gone."""
+    ranges = memory.ledger.gone(log)
+    sends = np.flatnonzero((ranges >= 0) & (log.kind == SEND)).tolist()
+    return [
+        f"run {run!r} has two send rows for {log.origin[row]}:{log.number[row]}"
+        for row in sends
+        if memory.ledger.ranges[int(log.origin[row])][ranges[row]].finished
+    ]
 
 
 def set_aside(log: Log, memory: Memory) -> Bools:
@@ -25,15 +36,16 @@ def set_aside(log: Log, memory: Memory) -> Bools:
         )
         known = memory.ledger.ranges[origin][ranges[row]]
         pair = (process, origin, number)
-        if not known.finished or pair in memory.ledger.odd:
+        if not known.finished or pair in memory.ledger.twice:
             continue  # nobody remembers, or it was told
-        memory.ledger.odd.add(pair)
         message = f"{origin}:{number}"
         who = names[process] if process < len(names) else f"p{process}"
-        if known.to is None or process in known.to:
+        if known.to is None or process in known.to or pair in memory.ledger.strays:
+            memory.ledger.twice.add(pair)
             again = f"{who} delivered {message} twice (again at position {position})"
             _note(memory, "no_duplication", Witness(process, (message,), again), position)
             continue
+        memory.ledger.strays.add(pair)
         forged = f"{who} delivered {message}, which is not addressed to it"
         _note(memory, "no_creation", Witness(process, (message,), forged), position)
         for name in ("no_duplication", "no_creation"):

@@ -33,11 +33,13 @@ class Range(Struct, frozen=True, array_like=True):
 class Ledger(Struct):
     ranges: dict[int, list[Range]] = {}
     """By origin, and then by number."""
-    odd: set[Pair] = set()
-    """Deliveries of these messages that have been complained of: each is counted once."""
+    strays: set[Pair] = set()
+    """Who delivered what was not for it: once more, and it has delivered it twice."""
+    twice: set[Pair] = set()
+    """Who delivered what more than once: each is counted once."""
 
     def __len__(self) -> int:
-        return sum(map(len, self.ranges.values())) + len(self.odd)
+        return sum(map(len, self.ranges.values())) + len(self.strays) + len(self.twice)
 
     def gone(self, log: Log) -> Ints:
         """For each row, which of its origin's ranges its message is in; -1 for none."""
@@ -55,7 +57,6 @@ class Ledger(Struct):
     def add(self, log: Log, dropped: Bools, finished: Bools) -> None:
         """in: for each message of the log, is it forgotten, and was it delivered by everyone it
         was for"""
-        self._add_odd(log, dropped)
         rows = np.flatnonzero(log.message >= 0)
         _, at = np.unique(log.message[rows], return_index=True)
         of_message = rows[at]
@@ -63,6 +64,7 @@ class Ledger(Struct):
         of_message[log.message[sends]] = sends
         lists = log.table["destinations"].take(pa.array(of_message[dropped])).to_pylist()
         which = np.flatnonzero(dropped).tolist()
+        self._add_odd(log, dict(zip(which, lists, strict=True)))
         for message, to in zip(which, lists, strict=True):
             row = of_message[message]
             number, done = int(log.number[row]), bool(finished[message])
@@ -72,11 +74,26 @@ class Ledger(Struct):
         for origin, ranges in self.ranges.items():
             self.ranges[origin] = list(_merged(sorted(ranges, key=lambda one: one.first)))
 
-    def _add_odd(self, log: Log, dropped: Bools) -> None:
-        """A third delivery must not be counted when it comes."""
-        repeated = np.flatnonzero((log.kind == DELIVER) & ~log.first)
-        for row in repeated[dropped[log.message[repeated]]].tolist():
-            self.odd.add((int(log.process[row]), int(log.origin[row]), int(log.number[row])))
+    def _add_odd(self, log: Log, dropped: dict[int, list[int] | None]) -> None:
+        """What was delivered to the wrong process, or twice, must not be counted once more.
+
+        in: for each message that is forgotten, whom it was for
+        """
+        delivered = np.bincount(log.message[log.first], minlength=log.messages)
+        astray = np.zeros(log.messages, np.bool_)
+        gone = np.zeros(log.messages, np.bool_)
+        for message, to in dropped.items():
+            gone[message] = True
+            astray[message] = to is not None and delivered[message] > len(set(to))
+        rows = np.flatnonzero(log.kind == DELIVER)
+        about = log.message[rows]
+        for row in rows[gone[about] & (astray[about] | ~log.first[rows])].tolist():
+            process, whom = int(log.process[row]), dropped[int(log.message[row])]
+            pair = (process, int(log.origin[row]), int(log.number[row]))
+            if not log.first[row]:
+                self.twice.add(pair)
+            elif whom is not None and process not in whom:
+                self.strays.add(pair)
 
     def met(self) -> Iterator[tuple[int, tuple[int, ...] | None, int]]:
         """Origin, whom they were for, how many: of the messages that left nothing undone."""
@@ -87,7 +104,8 @@ class Ledger(Struct):
 
     def coarsen(self) -> None:
         """Forget whom messages were for, so that fewer ranges are left."""
-        self.odd.clear()
+        self.strays.clear()
+        self.twice.clear()
         for origin, ranges in self.ranges.items():
             self.ranges[origin] = list(
                 _merged([Range(one.first, one.last, None, finished=False) for one in ranges])

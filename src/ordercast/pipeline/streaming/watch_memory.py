@@ -15,7 +15,7 @@ from ordercast.trace.verdicts import Verdict, Witness
 
 __all__ = ["Carried", "Memory"]
 
-VERSION = 1
+VERSION = 2
 """Of what is stored. Another one cannot be gone on with."""
 
 

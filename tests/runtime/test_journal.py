@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Literal
 
 import pytest
@@ -497,13 +498,16 @@ def test_bytes_of_an_older_file_do_not_pass_for_new_ones(tmp_path: Path) -> None
 
 
 def test_disk_commits_are_confirmed_in_order_on_the_loop(tmp_path: Path) -> None:
-    syncs = 0
+    syncs, many_wait = 0, Event()
 
     async def work() -> list[int]:
         done: list[int] = []
         with opened(tmp_path, "disk", segment_bytes=20_000) as journal:
             journal.start(b"0")
             for number in range(1, 1001):
+                if number == 500:
+                    assert not done, "nothing is synced yet"
+                    many_wait.set()
                 journal.append(b"%d" % number * 10)
                 journal.commit(lambda number=number: done.append(number))  # type: ignore[misc]
                 if number % 7 == 0:
@@ -511,7 +515,6 @@ def test_disk_commits_are_confirmed_in_order_on_the_loop(tmp_path: Path) -> None
                     await asyncio.sleep(0)
                 if journal.full:
                     journal.cut(b"%d" % number)
-            assert len(done) < 1000
             last = asyncio.Event()
             journal.commit(last.set)
             await last.wait()
@@ -520,6 +523,7 @@ def test_disk_commits_are_confirmed_in_order_on_the_loop(tmp_path: Path) -> None
     def counting(fd: int, sync: Callable[[int], None] = os.fdatasync) -> None:
         nonlocal syncs
         syncs += 1
+        many_wait.wait()
         sync(fd)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -124,7 +124,12 @@ def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             {"a.jsonl": '{"origin": 0, "number": 1, "stamp": [1]}\n{"ori\n'},
             "a.jsonl, line 2: cannot be read as an object in JSON",
         ),
+        (
+            {"a.jsonl": '{"origin": 0, "number": 1, "stamp": [1]}\n"text"\n'},
+            "a.jsonl, line 2: cannot be read as an object in JSON",
+        ),
         ({"a.jsonl": ""}, "there is no row in it"),
+        ({"a.csv": "who\x01,what\n1,2\n"}, "for origin: it has 'who\\x01', what"),
         ({"a.csv": "origin,number,stamp\n0,1,1 0\n"}, "neither a list nor an object in JSON"),
         ({"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2,"[2"\n'}, "cannot be read"),
         ({"a.csv": "origin,number,stamp\n0,0,[0]\n"}, "numbers count from 1, and its own is 0"),

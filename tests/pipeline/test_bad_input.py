@@ -155,6 +155,28 @@ def test_the_plain_reader_refuses_the_same_rows(tmp_path: Path) -> None:
             assert str(caught.value) == f"{file}, row 1: {words}"
 
 
+@pytest.mark.parametrize("name", ["process", "position", "origin", "number"])
+def test_numbers_without_a_sign_may_be_too_large_for_those_with_one(
+    tmp_path: Path, name: str
+) -> None:
+    place = WIDE.get_field_index(name)
+    wide = WIDE.set(place, pa.field(name, pa.uint64()))
+    file = parquet(tmp_path / "events.parquet", [SEND, {**SEND, name: 2**64 - 1}], wide)
+    events, flaws = load(group.piece for group in inspect(file).groups)
+    assert len(events) == 1
+    assert f"not an event: {name} must be from" in flaws["flaw"][0].as_py()
+
+
+@pytest.mark.parametrize("name", ["time_us", "bytes"])
+def test_a_measure_that_is_too_large_is_none(tmp_path: Path, name: str) -> None:
+    wide = WIDE.append(pa.field(name, pa.uint64()))
+    rows = [SEND, {**SEND, "position": 1, "number": 2, name: 2**64 - 1}, {**SEND, name: 5}]
+    file = parquet(tmp_path / "events.parquet", rows, wide)
+    events, flaws = load((group.piece for group in inspect(file).groups), measured=True)
+    assert events[name].to_pylist() == [None, None, 5]
+    assert not len(flaws)
+
+
 def test_the_first_broken_row_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     rows = [{**SOUND, "position": position} for position in range(6)]
@@ -227,3 +249,6 @@ def test_a_parquet_file_that_is_damaged_inside(spark: SparkSession, tmp_path: Pa
     damaged[10:400] = bytes(390)
     file.write_bytes(damaged)
     assert refusal(file, spark) == f"{file}: not a readable Parquet file"
+    with pytest.raises(TraceError, match="not a readable Parquet file: ") as caught:
+        list(read_parquet(file))
+    assert "\n" not in str(caught.value)

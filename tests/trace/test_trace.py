@@ -92,6 +92,7 @@ def test_a_trace_is_never_overwritten(tmp_path: Path) -> None:
             "line 2: a 'crash' row has no message",
         ),
         ("\udcff", "line 2: not an event"),
+        ('{"a":' * 50_000 + "1" + "}" * 50_000, "line 2: not an event: maximum recursion depth"),
     ],
 )
 def test_a_broken_row_is_refused_with_file_line_and_reason(
@@ -107,6 +108,7 @@ def test_a_broken_row_is_refused_with_file_line_and_reason(
     ("line", "sentence"),
     [
         ("{}", "line 1: not a manifest line"),
+        ('{"a":' * 50_000 + "1" + "}" * 50_000, "line 1: not a manifest line: maximum recursion"),
         (
             '{"run":"r","processes":["a"],"schema":99}',
             "schema 99 and this ordercast reads schema 1",

@@ -32,6 +32,7 @@ from ordercast.report.sample import judged_in
 from ordercast.report.sheet import save
 from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
 from ordercast.trace import Manifest, read_manifests
+from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.verdicts import Judgement, Verdict, promised
 
 __all__ = ["act", "add_arguments", "page_of", "refuse_output"]
@@ -135,7 +136,7 @@ class _Stored(msgspec.Struct):
 def _stored(path: Path, trace: Path) -> Judgement:
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise TraceError(f"{path}: not the output of 'ordercast verify --json': {error}") from None
     manifests = {manifest.run: manifest for manifest in read_manifests(trace)}
     runs = dict.fromkeys(verdict.run for verdict in stored.verdicts)

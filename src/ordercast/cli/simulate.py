@@ -94,7 +94,7 @@ def _play(options: argparse.Namespace) -> int:
     for block, before in zip(blocks, written, strict=True):
         refused = next((line for line in block.output if line.startswith(REFUSED)), None)
         if refused is not None and refused not in before.output:
-            raise UsageError(f"{options.scenario}: {block.command!r} was {refused}")
+            raise UsageError(f"{options.scenario}: {block.command[:60]!r} was {refused}")
     return 0
 
 

@@ -13,6 +13,7 @@ from ordercast.errors import TraceError, UsageError
 from ordercast.oracle import judge as judge_small
 from ordercast.trace import Trace
 from ordercast.trace.exporters import causality_of
+from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.runs import Id, OneRun, parse_id
 from ordercast.trace.verdicts import Verdict, Witness
 
@@ -67,5 +68,5 @@ def _stored(path: Path) -> list[Verdict]:
         raise TraceError(f"{path}: there is no such file: write it with 'ordercast verify --json'")
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Stored).verdicts
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise TraceError(f"{path}: not the output of 'ordercast verify --json': {error}") from None

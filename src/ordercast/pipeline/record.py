@@ -9,6 +9,7 @@ import msgspec
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.options import Options
+from ordercast.trace.jsonl import UNREADABLE
 
 __all__ = [
     "Part",
@@ -63,7 +64,7 @@ def read_record(path: Path) -> Record | None:
         return msgspec.json.decode(file.read_bytes(), type=Record)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise TraceError(f"{file}: not what verify --output has written: {error}") from None
 
 

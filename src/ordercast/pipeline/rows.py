@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.rules import COLUMNS, flaws, typed
+from ordercast.pipeline.rules import COLUMNS, flaws, outside, typed
 from ordercast.pipeline.shipping import local_path
 from ordercast.trace.event import Event
-from ordercast.trace.jsonl import decode_event
+from ordercast.trace.jsonl import UNREADABLE, decode_event
 from ordercast.trace.parquet import arrow_schema
 
 __all__ = ["FLAWS", "MEASURED", "Loaded", "Piece", "load"]
@@ -112,7 +112,7 @@ def _run_of(line: bytes) -> str | None:
     """Whose row it is, if that much of a broken line can be read."""
     try:
         return msgspec.json.decode(line, type=_Named).run
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
 
 
@@ -125,7 +125,7 @@ def _typed(table: pa.Table, extra: Sequence[str]) -> pa.Table:
         if name in table.column_names and not pa.types.is_null(table.column(name).type):
             values = table.column(name)
             most = 2 ** (kind.bit_width - 1) - 1
-            fits = pc.and_(pc.greater_equal(values, 0), pc.less_equal(values, most))
+            fits = pa.array(~outside(values, 0, most))
             column = pc.if_else(fits, values, None).cast(kind)
         found = found.append_column(name, column)
     return found

@@ -18,7 +18,7 @@ from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.trace.event import MESSAGE_KINDS, REQUIRED, Kind
 from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["COLUMNS", "check_schema", "flaws", "typed"]
+__all__ = ["COLUMNS", "check_schema", "flaws", "outside", "typed"]
 
 COLUMNS = ("run", "process", "position", "kind", "origin", "number", "destinations")
 """What of a trace the judge looks at."""
@@ -159,12 +159,19 @@ def _outside(column: pa.ChunkedArray, least: int, most: int) -> Bools | None:
     if within and not (lists and values.null_count):
         return None
     if not lists:
-        return _numpy(pc.fill_null(pc.or_(pc.less(column, least), pc.greater(column, most)), False))
+        return outside(column, least, most)
     bad = [
         row is not None and any(one is None or not least <= one <= most for one in row)
         for row in column.to_pylist()
     ]
     return np.array(bad)
+
+
+def outside(column: pa.ChunkedArray, least: int, most: int) -> Bools:
+    """Which values are out of range; nulls are not. Arrow itself has no comparison for all types
+    of integers: those without a sign can be more than what they are compared with."""
+    values = pc.fill_null(column, pa.scalar(least, column.type)).to_numpy()
+    return np.asarray((values < least) | (values > most), np.bool_)
 
 
 def _numpy(column: pa.ChunkedArray) -> Bools:

@@ -23,6 +23,7 @@ from ordercast.pipeline.described import describe
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests
+from ordercast.trace.parquet import unreadable
 
 __all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
 
@@ -167,7 +168,7 @@ def _groups(file: Path) -> Iterable[Group]:
         with pq.ParquetFile(file) as opened:
             schema, footer = opened.schema_arrow, opened.metadata
     except (pa.ArrowException, OSError) as error:
-        raise TraceError(f"{file}: not a readable Parquet file: {error}") from None
+        raise unreadable(file, error) from None
     check_schema(schema, str(file))
     first_row = 1
     for index in range(footer.num_row_groups):

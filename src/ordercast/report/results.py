@@ -15,6 +15,7 @@ from ordercast.errors import SetupError, TraceError
 from ordercast.report.costs import Cost, Spread
 from ordercast.report.digest import SEVERITY, Digest, RunLine, Share
 from ordercast.report.sample import Judged
+from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.verdicts import ORDERS, Verdict
 
 __all__ = ["Results", "read_results"]
@@ -96,7 +97,7 @@ def _table(path: Path, name: str) -> Any:
         raise SetupError("result tables need pyarrow: pip install 'ordercast[spark]'") from None
     try:
         record = msgspec.json.decode((path / "results.json").read_bytes(), type=_Record)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         raise TraceError(f"{path}: there are no results of verify --output here") from None
     files = [
         path / name / f"part-{part.number:04}.parquet"

@@ -120,7 +120,7 @@ class Scenario:
             if found := re.fullmatch(pattern, text):
                 action(self, *found.groups())
                 return
-        raise UsageError(f"the command {text!r} is none that a scenario knows")
+        raise UsageError(f"the command {text[:60]!r} is none that a scenario knows")
 
     def _group(
         self, size: str, ordering: str, dissemination: str | None, threshold: str | None

@@ -11,7 +11,17 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.trace.event import Event, flaw
 
-__all__ = ["decode_event", "encode_event", "encode_events", "read_jsonl", "write_jsonl"]
+__all__ = [
+    "UNREADABLE",
+    "decode_event",
+    "encode_event",
+    "encode_events",
+    "read_jsonl",
+    "write_jsonl",
+]
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes that are not JSON, not text, or nested too deeply."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Event)
@@ -28,7 +38,7 @@ def encode_events(events: Iterable[Event]) -> bytes:
 def decode_event(line: bytes | str, *, where: str) -> Event:
     try:
         event = _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise TraceError(f"{where}: not an event: {error}") from None
     if (reason := flaw(event)) is not None:
         raise TraceError(f"{where}: {reason}")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import TraceError
+from ordercast.trace.jsonl import UNREADABLE
 
 __all__ = ["SCHEMA", "Manifest"]
 
@@ -45,7 +46,7 @@ class Manifest:
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
             known = msgspec.convert(row, _Known)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise TraceError(f"{where}: not a manifest line: {error}") from None
         if known.schema != SCHEMA:
             raise TraceError(

@@ -15,7 +15,15 @@ from ordercast.trace.outline import OUTLINE, Outlined, encode_outline, outline
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EVERYONE", "LogWriter", "arrow_schema", "read_parquet", "to_table", "write_parquet"]
+__all__ = [
+    "EVERYONE",
+    "LogWriter",
+    "arrow_schema",
+    "read_parquet",
+    "to_table",
+    "unreadable",
+    "write_parquet",
+]
 
 ROW_GROUP_ROWS = 1 << 17
 EVERYONE = b"ordercast.everyone"
@@ -116,20 +124,24 @@ def read_parquet(path: Path) -> Iterator[Event]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TraceError(f"{path}: not a readable Parquet file: {error}") from None
-    with file:
-        known = set(Event.__struct_fields__)
-        missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
-        if missing:
-            raise TraceError(f"{path}: the column {missing[0]!r} is missing")
-        columns = [name for name in file.schema_arrow.names if name in known]
-        row = 0
-        for batch in file.iter_batches(columns=columns):
-            for values in batch.to_pylist():
-                row += 1
-                yield _event(values, where=f"{path}, row {row}")
+        with pq.ParquetFile(path) as file:
+            known = set(Event.__struct_fields__)
+            missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
+            if missing:
+                raise TraceError(f"{path}: the column {missing[0]!r} is missing")
+            columns = [name for name in file.schema_arrow.names if name in known]
+            row = 0
+            for batch in file.iter_batches(columns=columns):
+                for values in batch.to_pylist():
+                    row += 1
+                    yield _event(values, where=f"{path}, row {row}")
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: Exception) -> TraceError:
+    """In one line, whatever Arrow says."""
+    return TraceError(f"{path}: not a readable Parquet file: {' '.join(str(error).split())}")
 
 
 def _event(values: dict[str, Any], *, where: str) -> Event:

@@ -60,7 +60,8 @@ def require_columns(frame: DataFrame, columns: Columns) -> None:
     for field in ("group", "origin", "number", "stamp"):
         name = getattr(columns, field)
         if name is not None and name not in types:
-            raise UsageError(f"there is no column {name!r} for {field}: it has {', '.join(types)}")
+            there = ", ".join(one if one.isprintable() else repr(one) for one in types)
+            raise UsageError(f"there is no column {name!r} for {field}: it has {there:.300}")
     if columns.group is not None and isinstance(types[columns.group], T.ArrayType | T.MapType):
         raise UsageError(f"the column {columns.group!r} cannot tell groups apart: it is a list")
     stamp, origin = types[columns.stamp], types[columns.origin]

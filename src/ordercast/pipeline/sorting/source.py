@@ -20,9 +20,13 @@ from pyspark.sql import types as T
 
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.sorting.columns import Columns
+from ordercast.trace.jsonl import UNREADABLE
+from ordercast.trace.parquet import unreadable
 
 __all__ = ["plainly_read", "read_messages", "source_files", "without_repeats"]
 
+_UNREADABLE = ("MALFORMED", "FAILED_READ_FILE", "INVALID_JSON_RECORD_TYPE")
+"""Spark's words for rows that it cannot read."""
 _KINDS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -60,7 +64,7 @@ def _require_same_schema(files: list[Path]) -> None:
         try:
             schema = pq.read_schema(file)
         except (pa.ArrowException, OSError) as error:
-            raise TraceError(f"{file}: not a readable Parquet file: {error}") from None
+            raise unreadable(file, error) from None
         first = schema if first is None else first
         if not schema.equals(first):
             raise TraceError(f"{file}: its columns, or their types, are not those of {files[0]}")
@@ -129,7 +133,7 @@ def plainly_read(source: Path) -> Iterator[None]:
         yield
     except Exception as error:
         words = str(error)
-        if "MALFORMED" not in words and "FAILED_READ_FILE" not in words:
+        if not any(one in words for one in _UNREADABLE):
             raise
         raise TraceError(_broken_line(source) or _broken_file(source, words)) from None
 
@@ -143,7 +147,7 @@ def _broken_line(source: Path) -> str | None:
             for number, line in enumerate(lines, start=1):
                 try:
                     msgspec.json.decode(line if line.strip() else b"{}", type=dict[str, Any])
-                except msgspec.DecodeError as error:
+                except UNREADABLE as error:
                     return f"{file}, line {number}: cannot be read as an object in JSON: {error}"
     return None
 

@@ -20,7 +20,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.rules import check_schema, flaws
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import decode_event
-from ordercast.trace.parquet import arrow_schema, to_table
+from ordercast.trace.parquet import arrow_schema, to_table, unreadable
 from ordercast.trace.spans import Head, Span, log_files, whole_records
 from ordercast.trace.unrolled import tables_of
 
@@ -172,4 +172,4 @@ def _parquet(file: Path) -> pq.ParquetFile:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise TraceError(f"{file}: not a readable Parquet file: {error}") from None
+        raise unreadable(file, error) from None

@@ -112,11 +112,9 @@ class Fold:
     def _unseen(self, table: pa.Table) -> pa.Table:
         """Without rows at positions that were judged already."""
         process, position = table["process"].to_numpy(), table["position"].to_numpy()
-        upto = np.zeros(int(process.max(initial=0)) + 1, np.int64)
-        for one, following in self.memory.next.items():
-            if one < len(upto):
-                upto[one] = following
-        seen = position < upto[process]
+        here, at = np.unique(process, return_inverse=True)
+        upto = np.array([self.memory.next.get(one, 0) for one in here.tolist()], np.int64)
+        seen = position < upto[at]
         self.memory.repeated += int(seen.sum())
         return table.filter(pa.array(~seen)) if seen.any() else table
 

@@ -13,6 +13,7 @@ import msgspec
 from ordercast.errors import SetupError, TraceError
 from ordercast.trace.importers.base import Job, Report, Where
 from ordercast.trace.importers.lines import lines_between, numbered_lines
+from ordercast.trace.parquet import unreadable
 
 __all__ = ["first_columns", "rows_of", "survey"]
 
@@ -117,6 +118,6 @@ def _parquet(job: Job, file: Path) -> Iterator[Row]:
                 for row in batch.to_pylist():
                     number += 1
                     yield number, source.schema_arrow.names, row
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TraceError(f"{file}: not a readable Parquet file: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file, error) from None
     job.advance(file.stat().st_size)

@@ -17,6 +17,7 @@ from ordercast.trace.importers.base import Importer, Job, Log, Record, Where
 from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.sightings import Sightings
 from ordercast.trace.importers.store import Store, gathered
+from ordercast.trace.jsonl import UNREADABLE
 
 __all__ = ["MAELSTROM"]
 
@@ -101,7 +102,7 @@ def _text(value: Any) -> str:
 def looks(file: Path, head: list[str]) -> bool:
     try:
         return bool(head) and bool(_decode(head[0]))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
 
 

@@ -62,10 +62,9 @@ class Mapping:
         for name, parts in self.fields.items():
             missing = [part for part in parts if part not in columns]
             if missing:
-                there = (each if each.isprintable() else repr(each) for each in columns)
+                there = ", ".join(each if each.isprintable() else repr(each) for each in columns)
                 raise UsageError(
-                    f"{file}: there is no column {missing[0]!r} for {name}: "
-                    f"it has {', '.join(there)}"
+                    f"{file}: there is no column {missing[0]!r} for {name}: it has {there:.300}"
                 )
         for name in ("process", "kind"):
             if name not in self.fields:

@@ -1,9 +1,9 @@
 """What the user sends, on its way to the protocol: bundled, and no more than others can take.
 
 A message leaves at the end of the turn in which it was sent, unless many have left lately: then it
-waits for company until the last ones have been gone for a millisecond. Whoever sends one message
-after the other without a pause gets large bundles that way, and whoever sends now and then gets no
-delay.
+waits for company until the last ones have been gone for the lingering time, or for half of it if
+none comes any more. Whoever sends one message after the other without a pause gets large bundles
+that way, whoever sends a lot now and then waits little, and whoever sends a little not at all.
 """
 
 from __future__ import annotations
@@ -201,9 +201,25 @@ class Outgoing:
         slot.sender = None
 
     def _schedule(self) -> None:
-        left_s = self._left_at + self._node.settings.linger_s - self._loop.time()
+        left_s = self._lingers_s()
         if self._lately < MANY or left_s <= 0:
             self._timer = self._loop.call_soon(self._time_is_up)
+        else:
+            half_s = left_s - self._node.settings.linger_s / 2
+            self._timer = self._loop.call_later(max(half_s, 0), self._half_time)
+
+    def _lingers_s(self) -> float:
+        """How long it is until the last ones have been gone for the lingering time."""
+        return self._left_at + self._node.settings.linger_s - self._loop.time()
+
+    def _half_time(self) -> None:
+        """Does company still come? One turn tells: whoever sends without a pause is back then."""
+        self._timer = self._loop.call_soon(self._look_for_company, len(self))
+
+    def _look_for_company(self, before: int) -> None:
+        left_s = self._lingers_s()
+        if len(self) == before or left_s <= 0:
+            self._time_is_up()
         else:
             self._timer = self._loop.call_later(left_s, self._time_is_up)
 

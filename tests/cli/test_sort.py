@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +69,32 @@ def test_lists_in_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert table["clock"].to_pylist()[1] == [1, 1, 0]
     summary = json.loads(capsys.readouterr().out)
     assert (summary["messages"], summary["verdict"], summary["late"]) == (3, "holds", 0)
+
+
+DAYS = [datetime.datetime(2026, 11, day) for day in (1, 1, 2)]
+
+
+@pytest.mark.parametrize("options", [[], ["--jsonl"]], ids=["parquet", "jsonl"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        pa.array(DAYS, pa.date32()),
+        pa.array(DAYS, pa.timestamp("us")),
+        pa.array(DAYS, pa.timestamp("us", "UTC")),
+        pa.array(map(Decimal, ("1.50", "1.50", "2.5")), pa.decimal128(9, 2)),
+        pa.array([True, True, False]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_groups_of_any_type_and_maps_by_numbers(
+    group: pa.Array, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamps = pa.array([[(7, 1)], [(7, 1), (8, 1)], [(8, 1)]], pa.map_(pa.int64(), pa.int64()))
+    table = {"origin": [7, 8, 8], "number": [1, 1, 1], "stamp": stamps, "day": group}
+    pq.write_table(pa.table(table), tmp_path / "m.parquet")
+    arguments = ["sort", str(tmp_path / "m.parquet"), "-o", str(tmp_path / "out"), "--group", "day"]
+    assert main([*arguments, *options]) == 0
+    assert "Causal order: holds." in capsys.readouterr().out
 
 
 def test_the_same_messages_give_the_same_bytes(tmp_path: Path) -> None:
@@ -134,6 +162,10 @@ def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         ({"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2,"[2"\n'}, "cannot be read"),
         ({"a.csv": "origin,number,stamp\n0,0,[0]\n"}, "numbers count from 1, and its own is 0"),
         ({"a.parquet": "no"}, "a.parquet: not a readable Parquet file"),
+        (
+            {"a.jsonl": '{"origin": 0, "number": 1, "stamp": [1], "g": {"a": 1}}\n'},
+            "the column 'g' cannot tell groups apart",
+        ),
         ({"a.txt": "x"}, "messages are in files that end in"),
         ({"a.csv": "x", "b.jsonl": "x"}, "b.jsonl is another kind of file than"),
         ({}, "there is no file in it"),
@@ -146,7 +178,8 @@ def test_unusable_input_is_one_sentence(
     source.mkdir()
     for name, text in files.items():
         (source / name).write_text(text)
-    assert main(["sort", str(source), "-o", str(tmp_path / "out")]) == 2
+    grouped = ["--group", "g"] if "'g'" in words else []
+    assert main(["sort", str(source), "-o", str(tmp_path / "out"), *grouped]) == 2
     [*_, told] = capsys.readouterr().err.splitlines()
     assert told.startswith("ordercast sort: ")
     assert words in told

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from ordercast import pipeline
 from ordercast.pipeline import engine
@@ -64,6 +65,7 @@ def test_partitioning_does_not_matter(
 ) -> None:
     path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
     events = spark.read.parquet(str(path / "events")).repartition(5, "number", "kind")
+    events = events.withColumn("written_at", F.current_timestamp())  # a column of their own
     manifests = [case.run.manifest for case in CASES]
     runs = [(m.run, list(m.processes), len(m.processes), m.quiesced, m.complete) for m in manifests]
     names = "run string, names array<string>, size int, quiesced boolean, complete boolean"

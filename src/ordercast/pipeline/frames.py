@@ -65,7 +65,7 @@ def refuse_flaws(results: Results) -> None:
 
 def _schema(frame: Any, name: str) -> pa.Schema:
     try:
-        return to_arrow_schema(frame.schema)
+        return to_arrow_schema(frame.schema, timezone="UTC")
     except AttributeError:
         kind = f"{type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
         raise UsageError(

@@ -24,6 +24,7 @@ SUM, FLAW, PART = "_causal_sum", "_causal_flaw", "_causal_part"
 LARGEST = 1 << 48
 """No count is larger, so that the sum of thirty thousand of them is a long."""
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_COMPOSED = (T.ArrayType, T.MapType, T.StructType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,10 @@ def require_columns(frame: DataFrame, columns: Columns) -> None:
         if name is not None and name not in types:
             there = ", ".join(one if one.isprintable() else repr(one) for one in types)
             raise UsageError(f"there is no column {name!r} for {field}: it has {there:.300}")
-    if columns.group is not None and isinstance(types[columns.group], T.ArrayType | T.MapType):
-        raise UsageError(f"the column {columns.group!r} cannot tell groups apart: it is a list")
+    if columns.group is not None and isinstance(types[columns.group], _COMPOSED):
+        raise UsageError(
+            f"the column {columns.group!r} cannot tell groups apart: it is a list or a record"
+        )
     stamp, origin = types[columns.stamp], types[columns.origin]
     if not isinstance(types[columns.number], _WHOLE):
         raise UsageError(_wrong(columns.number, types[columns.number], "whole numbers"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
@@ -27,6 +28,8 @@ from ordercast.pipeline.sorting.source import (
 from ordercast.pipeline.sorting.witness import Checked
 
 __all__ = ["Sorted", "sort_files"]
+
+_DATES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,20 @@ def sort_files(
 
 def _write(ordered: DataFrame, directory: Path, format: Format, columns: Columns) -> WrittenFiles:
     files = write_parts(ordered, directory, format)
-    reader = ordered.sparkSession.read.schema(ordered.select(*columns.names).schema)
+    schema = ordered.select(*columns.names).schema
     paths = [str(file.absolute()) for file in files]
-    frame = reader.parquet(*paths) if format == "parquet" else reader.json(paths)
-    return WrittenFiles(frame, tuple(files))
+    read = ordered.sparkSession.read
+    if format == "parquet":
+        return WrittenFiles(read.schema(schema).parquet(*paths), tuple(files))
+    return WrittenFiles(read.schema(_in_json(schema)).json(paths), tuple(files))
+
+
+def _in_json(schema: T.StructType) -> T.StructType:
+    """As it comes out again: the keys of maps are text, and so are dates."""
+
+    def kind(written: T.DataType) -> T.DataType:
+        if isinstance(written, T.MapType):
+            return T.MapType(T.StringType(), written.valueType)
+        return T.StringType() if isinstance(written, _DATES) else written
+
+    return T.StructType([T.StructField(one.name, kind(one.dataType)) for one in schema])

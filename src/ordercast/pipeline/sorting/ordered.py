@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 
@@ -54,7 +55,7 @@ class WrittenFiles:
     files: tuple[Path, ...]
 
     def each(self, work: Work, schema: StructType | str) -> DataFrame:
-        files, wanted = self.files, to_arrow_schema(self.frame.schema)
+        files, wanted = self.files, to_arrow_schema(self.frame.schema, timezone="UTC")
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -70,7 +71,9 @@ class WrittenFiles:
 def _read(file: Path, wanted: pa.Schema) -> pa.Table:
     if file.suffix == ".parquet":
         return pq.read_table(file, columns=wanted.names, partitioning=None).cast(wanted)
-    rows = map(msgspec.json.decode, file.read_bytes().splitlines())
+    exact = any(pa.types.is_decimal(kind) for kind in wanted.types)
+    decoder = msgspec.json.Decoder(float_hook=Decimal if exact else None)
+    rows = map(decoder.decode, file.read_bytes().splitlines())
     values = [[_pairs(row.get(name)) for name in wanted.names] for row in rows]
     columns = zip(*values, strict=True)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, wanted, strict=True)], wanted)

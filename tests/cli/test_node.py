@@ -23,7 +23,7 @@ from ordercast.runtime.watching import ask
 
 pytestmark = pytest.mark.timeout(120)
 
-WAIT_S = 40
+WAIT_S = 90
 
 
 class Member:

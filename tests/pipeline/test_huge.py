@@ -6,7 +6,9 @@ boundary somewhere.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -19,12 +21,16 @@ import pytest
 from ordercast import pipeline
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline import alone, arrange, engine
+from ordercast.pipeline.huge import columns
 from ordercast.pipeline.huge.apart import by_process, set_apart
+from ordercast.pipeline.huge.attempt import _neighbours
 from ordercast.pipeline.huge.gathering import GATHER
+from ordercast.pipeline.huge.groups import read
 from ordercast.pipeline.huge.segments import scan_pieces
 from ordercast.pipeline.huge.table import Table
-from ordercast.pipeline.huge.tally import Tally, windows
+from ordercast.pipeline.huge.tally import Tally, Window, windows
 from ordercast.pipeline.kernels.entering import EARLY, LATE
+from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.source import inspect
 
 from .broadcasts import broadcast, manifest_of, split, whole, write
@@ -76,6 +82,58 @@ def test_a_window_takes_only_rows_that_have_to_do_with_it(tmp_path: Path) -> Non
             first, *_, last = np.where(done < 0, -1 - done, done)
             assert table.turn[first] != EARLY
             assert table.turn[last] != LATE
+
+
+def test_what_two_windows_share_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever judges one right after the other; and again if the file has changed since."""
+    events = broadcast(11, steps=4000, size=4, crashes=0)
+    path = write(tmp_path / "trace", events, manifest_of(events, quiesced=True), 200)
+    pieces = [group.piece for group in inspect(path).groups]
+    logs = by_process(scan_pieces(pieces, 4), 4)
+    apart, _ = set_apart(logs, [[]] * 4)
+    first, second, *_ = windows(Tally.of(logs, apart), 5)
+    seen: list[tuple[int, ...]] = []
+
+    def reading(piece: Piece, names: Sequence[str]) -> pa.Table:
+        assert piece.groups is not None
+        seen.append(piece.groups)
+        return read(piece, names)
+
+    def judged(*those: Window) -> int:
+        seen.clear()
+        columns._LEFT.clear()
+        for one in those:
+            Table(one, apart, with_ranks=False)
+        return len(seen)
+
+    def parts(*those: Window) -> list[tuple[str, tuple[int, ...] | None]]:
+        return [
+            (part.piece.file, part.piece.groups)
+            for one in those
+            for log in one.stretches
+            for part in log.parts
+        ]
+
+    monkeypatch.setattr(columns, "read", reading)
+    both = parts(first, second)
+    assert len(set(both)) < len(both)
+    assert judged(first) + judged(second) == len(both)
+    assert judged(first, second) == len(set(both))
+    judged(first)
+    for file in {Path(piece.file) for piece in pieces}:
+        os.utime(file, (1, 1))
+    seen.clear()
+    Table(second, apart, with_ranks=False)
+    assert len(seen) == len(parts(second))
+
+
+def test_neighbours_go_to_the_same_worker() -> None:
+    assert _neighbours(10, 2) == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
+    assert _neighbours(5, 2) == [0, 3, 1, 4, 2]
+    assert _neighbours(3, 8) == [0, 1, 2]
+    assert _neighbours(0, 2) == []
 
 
 @pytest.fixture(scope="module")

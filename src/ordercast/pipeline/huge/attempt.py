@@ -76,6 +76,13 @@ def dealt(those: Sequence[T], tasks: int) -> list[Sequence[T]]:
     return [those[i : i + step] for i in range(0, len(those), step)]
 
 
+def _neighbours(many: int, lanes: int) -> list[int]:
+    """In which order to do them, so that each of so many workers mostly goes on with the one after
+    the one that it has just done."""
+    step = -(-many // lanes)
+    return sorted(range(many), key=lambda one: (one % step, one // step))
+
+
 def _corrected(segment: Segment, seen: Sighting | None) -> Segment:
     return segment if seen is None else msgspec.structs.replace(segment, known=seen.known)
 
@@ -122,7 +129,8 @@ class Attempt:
         excess = self.aside.excess() if self.aside is not None else []
         if any(excess) or not any(name in self.properties for name in WINDOWED):
             return self._numbers(excess)
-        self.windows = list(windows(self.tally, max(self.tasks // 2, 1), self.properties))
+        lanes = max(self.tasks // 2, 1)
+        self.windows = list(windows(self.tally, lanes, self.properties))
         asked = self._asked()
         work = list(zip(self.windows, asked, strict=True))
         apart, properties, complete = self.apart, self.properties, self.complete
@@ -130,7 +138,9 @@ class Attempt:
         def judge(one: tuple[Window, Asked | None]) -> Found:
             return judge_window(one[0], apart, properties, one[1], complete=complete)
 
-        self.windowed = self.each(judge, work, Found)
+        order = _neighbours(len(work), lanes)
+        told = dict(zip(order, self.each(judge, [work[w] for w in order], Found), strict=True))
+        self.windowed = [told[w] for w in range(len(work))]
         missing = [one.missing for one in self.windowed if one.missing]
         everywhere = zip(*missing, strict=True)
         return self._numbers([union(span for one in those for span in one) for those in everywhere])

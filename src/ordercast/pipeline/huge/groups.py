@@ -14,7 +14,7 @@ from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.shipping import local_path
 from ordercast.trace.parquet import EVERYONE
 
-__all__ = ["Footer", "Unhealthy", "footer", "read"]
+__all__ = ["Footer", "Unhealthy", "Version", "footer", "read", "version"]
 
 
 class Unhealthy(Exception):  # noqa: N818 - it is no error
@@ -66,16 +66,28 @@ def read(piece: Piece, names: Sequence[str]) -> pa.Table:
     return table
 
 
-def _opened(piece: Piece) -> pq.ParquetFile:
+class Version(NamedTuple):
+    """A file, as long as it is unchanged."""
+
+    path: Path
+    size: int
+    changed: int
+
+
+def version(piece: Piece) -> Version:
     path = local_path(piece.token)
     about = path.stat()
-    return _open(path, about.st_size, about.st_mtime_ns)
+    return Version(path, about.st_size, about.st_mtime_ns)
+
+
+def _opened(piece: Piece) -> pq.ParquetFile:
+    return _open(version(piece))
 
 
 @lru_cache(maxsize=64)
-def _open(path: Path, size: int, changed: int) -> pq.ParquetFile:
-    """Footers of large files are long: a task reads each but once, as long as it is unchanged."""
-    return pq.ParquetFile(path, read_dictionary=["kind"])
+def _open(file: Version) -> pq.ParquetFile:
+    """Footers of large files are long: a task reads each but once."""
+    return pq.ParquetFile(file.path, read_dictionary=["kind"])
 
 
 @lru_cache(maxsize=64)

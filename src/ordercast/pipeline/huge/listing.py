@@ -10,11 +10,11 @@ import numpy as np
 
 from ordercast.pipeline.arrays import ints_of
 from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.columns import columns_of, stripped
 from ordercast.pipeline.huge.groups import read
 from ordercast.pipeline.huge.orders import Lacking, Order
 from ordercast.pipeline.huge.segments import Part
 from ordercast.pipeline.huge.spans import Spans, both, size
-from ordercast.pipeline.huge.table import stripped
 from ordercast.pipeline.huge.tally import Tally
 from ordercast.pipeline.kernels import apart as a
 from ordercast.pipeline.kernels.findings import LISTED
@@ -45,7 +45,7 @@ Pick = Callable[[Sequence[Sought]], list[list[tuple[int, int, int]]]]
 
 def pick(sought: Sought, apart: Apart) -> list[tuple[int, int, int]]:
     """The first of them: position, origin and place."""
-    kind, origin, place, kept = stripped(sought.part, apart)
+    (kind, origin, place), kept = stripped(columns_of(sought.part, len(apart.spans)), apart)
     others, unused = np.empty(len(kind), np.int64), np.empty(len(kind), np.int64)
     many = a.strip.compiled(kind, origin, place, *sought.places.arrays, others, unused)
     chosen = np.ones(len(kind), np.bool_)

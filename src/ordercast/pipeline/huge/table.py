@@ -8,18 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordercast.pipeline.arrays import ints_of, kinds_of
+from ordercast.pipeline.arrays import ints_of
 from ordercast.pipeline.huge.apart import Apart
+from ordercast.pipeline.huge.columns import Columns, Reader, columns_of, stripped
 from ordercast.pipeline.huge.groups import Unhealthy, read
-from ordercast.pipeline.huge.segments import Part
 from ordercast.pipeline.huge.tally import CELLS, Stretch, Window
-from ordercast.pipeline.huge.told import verify
-from ordercast.pipeline.kernels import apart as a
 from ordercast.pipeline.kernels import entering as e
 from ordercast.pipeline.kernels.index import DELIVER, SEND
 from ordercast.pipeline.kernels.kernel import Ints
 
-__all__ = ["Table", "stripped"]
+__all__ = ["Table"]
 
 
 _LAG = 4
@@ -27,17 +25,13 @@ _LAG = 4
 the others: what it has to do with then is as much as that process is behind."""
 
 
-_Columns = tuple[Ints, Ints, Ints]
-"""kind, origin and place"""
-
-
 class _Log(NamedTuple):
     """One member's rows that have to do with the window: its stretch, without what comes before
     and after in the row groups at its ends, and without what is set apart."""
 
     stretch: Stretch
-    apart: Apart
-    ends: dict[int, _Columns]
+    reader: Reader
+    ends: dict[int, Columns]
     """The first and the last segment, which are cut."""
     skipped: int
     """How many rows of the first segment come before."""
@@ -47,22 +41,23 @@ class _Log(NamedTuple):
     """… and after them."""
 
     @classmethod
-    def of(cls, stretch: Stretch, low: Ints, high: Ints, apart: Apart) -> _Log:
+    def of(cls, stretch: Stretch, low: Ints, high: Ints, reader: Reader) -> _Log:
         before = np.array([*stretch.delivered, stretch.sent])
         after = np.array([*stretch.ends, stretch.sent_ends])
         skipped, last = 0, len(stretch.parts) - 1
-        ends = {i: _columns(stretch.parts[i], apart) for i in {0, last} if last >= 0}
+        ends = {i: reader.columns(stretch.parts, i) for i in {0, last} if last >= 0}
         if ends:
             skipped = e.first_row.compiled(*ends[0], low, before)
             end = e.end_row.compiled(*ends[last], high, after)
             ends[last] = _sliced(ends[last], 0, end)
             ends[0] = _sliced(ends[0], skipped, len(ends[0][0]))
-        return cls(stretch, apart, ends, skipped, before, after)
+        return cls(stretch, reader, ends, skipped, before, after)
 
-    def segments(self) -> Iterator[_Columns]:
+    def segments(self) -> Iterator[Columns]:
         """One by one: those in between are read only now, into memory that the one before had."""
-        for i, part in enumerate(self.stretch.parts):
-            yield self.ends[i] if i in self.ends else _columns(part, self.apart)
+        parts = self.stretch.parts
+        for i in range(len(parts)):
+            yield self.ends[i] if i in self.ends else self.reader.columns(parts, i)
 
     @property
     def rows(self) -> int:
@@ -76,7 +71,8 @@ class Table:
     def __init__(self, window: Window, apart: Apart, *, with_ranks: bool) -> None:
         self.low, self.high = np.array(window.low), np.array(window.high)
         self.last = np.array(window.last)
-        logs = [_Log.of(one, self.low, self.high, apart) for one in window.stretches]
+        reader = Reader(apart)
+        logs = [_Log.of(one, self.low, self.high, reader) for one in window.stretches]
         before = np.array([one.before for one in logs])
         after = np.array([one.after for one in logs])
         ceiling = np.maximum.reduce([after[:, :-1].max(axis=0), after[:, -1], self.high])
@@ -149,7 +145,7 @@ class Table:
         """Where in its log q delivered each message."""
         kinds, positions = [], []
         for one in self.window.stretches[q].parts:
-            kind, _, _, kept = stripped(one, self.apart)
+            (kind, _, _), kept = stripped(columns_of(one, self.members), self.apart)
             table = read(one.piece, ("position",)).slice(one.begin, one.end - one.begin)
             kinds.append(kind)
             positions.append(ints_of(table["position"], np.int64)[kept])
@@ -174,35 +170,6 @@ def _floor(low: Ints, before: Ints, last: Ints) -> Ints:
     return found
 
 
-def _columns(one: Part, apart: Apart) -> _Columns:
-    kind, origin, place, _ = stripped(one, apart)
-    return kind, origin, place
-
-
-def stripped(one: Part, apart: Apart) -> tuple[Ints, Ints, Ints, Ints | slice]:
-    """kind, origin and place of the rows that are not of messages set apart, and which they are."""
-    told = one.told is not None
-    names = ("kind", "origin", "number", *(("position",) if told else ()))
-    table = read(one.piece, names).slice(one.begin, one.end - one.begin)
-    kind = kinds_of(table["kind"])
-    origin, number = ints_of(table["origin"], np.int32), ints_of(table["number"], np.int64)
-    if told:
-        position = ints_of(table["position"], np.int64)
-        verify(one, len(apart.spans), position, kind, origin, number)
-    if not any(apart.spans):
-        return kind, origin, number, slice(None)
-    kept, places = np.empty(len(kind), np.int64), np.empty(len(kind), np.int64)
-    many = a.strip.compiled(kind, origin, number, *apart.arrays, kept, places)
-    if many == len(kind):
-        places.flags.writeable = False
-        return kind, origin, places, slice(None)
-    kept = kept[:many]
-    columns = kind[kept], origin[kept], places[:many]
-    for column in columns:
-        column.flags.writeable = False  # the compiler makes a difference
-    return *columns, kept
-
-
-def _sliced(columns: _Columns, begin: int, end: int) -> _Columns:
+def _sliced(columns: Columns, begin: int, end: int) -> Columns:
     kind, origin, place = columns
     return kind[begin:end], origin[begin:end], place[begin:end]

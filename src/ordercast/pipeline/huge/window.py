@@ -56,12 +56,15 @@ def own_sequence(window: Window, apart: Apart) -> list[Name]:
 
 def _missing(table: Table) -> list[Spans]:
     marked = np.zeros(len(table.turn), np.bool_)
+    bits = table.members.bit_length()
+    width = np.int32 if len(table.needs) << bits < 2**31 else np.int64
+    stamps: Ints = table.stamp.astype(width)
+    stamped = stamps << bits | table.origins
     found = False
     for done, delivered in zip(table.done, table.delivered, strict=True):
         found |= w.mark_missing.compiled(
-            done, delivered, table.origins, table.stamp, table.needs, table.start, table.floor,
-            marked,
-        )  # fmt: skip
+            done, delivered, stamped, bits, table.needs, table.start, table.floor, marked
+        )
     if not found:
         return []
     spans: list[Spans] = [[] for _ in range(table.members)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Ints, kernel
 
@@ -116,8 +118,10 @@ def enter(
     with_ranks = len(rank) > 0
     members = len(floor)
     before = 0
+    first = np.empty(members, np.int64)
     for o in range(members):
         before += counted[o]
+        first[o] = start[o] - floor[o] - 1
     links = before + counted[members]
     many = 0
     fresh = True
@@ -125,7 +129,7 @@ def enter(
         if kind[row] == DELIVER:
             fresh = True
             o, n = origin[row], number[row]
-            m = start[o] + n - floor[o] - 1
+            m = first[o] + n
             if with_ranks:
                 rank[m, me] = before - base
                 chain[m, me] = links - chain_base
@@ -135,7 +139,7 @@ def enter(
             done[many] = m
             many += 1
         elif kind[row] == SEND:
-            m = start[me] + number[row] - floor[me] - 1
+            m = first[me] + number[row]
             if with_ranks:
                 sends[m] = links - chain_base
                 if chain[m, me] == AFTER and rank[m, me] == NEVER:

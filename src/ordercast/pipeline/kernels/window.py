@@ -36,8 +36,8 @@ __all__ = ["entangled", "gaps", "had_before", "knowing", "lacking", "mark_missin
 def mark_missing(
     done: Ints,
     delivered: Ints,
-    origins: Ints,
-    stamp: Ints,
+    stamped: Ints,
+    bits: int,
     needs: Ints,
     start: Ints,
     floor: Ints,
@@ -46,17 +46,21 @@ def mark_missing(
     """Marks what this member lacked, when it delivered an own message, of all that was delivered
     before that was sent. As everyone delivers each origin's messages one after the other, counts
     tell; and as they only grow, a stamp that the message before had need not be looked at again.
-    Returns whether there is anything."""
+    `stamped` is `stamp` and, in the last bits, the origin: one look for both. Returns whether
+    there is anything."""
     counted = delivered.astype(needs.dtype)
-    looked = np.full(len(counted), NOT_OWN, stamp.dtype)
+    looked = np.full(len(counted), NOT_OWN, stamped.dtype)
+    origin = (1 << bits) - 1
     found = False
     for i in range(len(done)):
         m = done[i]
         if m < 0:
             continue
-        me, row = origins[m], stamp[m]
-        if row != looked[me]:
-            looked[me] = row
+        known = stamped[m]
+        me = known & origin
+        if known != looked[me]:
+            looked[me] = known
+            row = known >> bits
             lacking = False
             if row != NOT_OWN:
                 for o in range(len(counted)):

@@ -196,6 +196,12 @@ def test_whatever_a_member_sends_it_is_the_members_fault(ordering: str, dissemin
     assert refused > 50
 
 
+def test_what_a_snapshot_looks_at_is_none_the_slower_for_it() -> None:
+    core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="0")
+    for part in (core, core.standing, *core.links.values()):
+        assert not hasattr(part, "__dict__"), type(part).__name__
+
+
 def test_a_snapshot_names_nothing_but_the_members_state() -> None:
     import pickle
 

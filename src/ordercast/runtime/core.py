@@ -32,6 +32,8 @@ __all__ = ["Core"]
 
 
 class Core(State):
+    __slots__ = ()
+
     # Inputs.
 
     def start(self) -> None:

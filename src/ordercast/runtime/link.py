@@ -36,10 +36,14 @@ and none joins it: two would not fit into the buffer of whoever reads them."""
 
 
 class Link:
-    deserted = False
-    """Whether there is nobody at the other end any more."""
+    __slots__ = (
+        *("_flying", "_told", "_waiting", "acknowledged", "arrived", "bytes"),
+        *("cleared", "deserted", "open", "received", "safe", "sent"),
+    )
 
     def __init__(self) -> None:
+        self.deserted = False
+        """Whether there is nobody at the other end any more."""
         self.open = False
         self.sent = 0
         self.acknowledged = 0

@@ -22,6 +22,8 @@ class Report(Struct, frozen=True, array_like=True, tag="report"):
 
 
 class Standing:
+    __slots__ = ("changed", "gone", "lacking", "me", "owed", "size", "taken")
+
     def __init__(self, me: int, size: int) -> None:
         self.me = me
         self.size = size

@@ -36,7 +36,8 @@ __all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_h
 
 SUFFIX = ".segment"
 MAGIC = b"ordcast\n"
-VERSION = 1
+VERSION = 2
+"""Also of what the snapshots look like inside."""
 END = b"\xe1"
 """Ends every batch. Not zero, so that zeros at the end of a file are never part of one."""
 FILE_HEAD_BYTES_MAX = 2**16

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.pipeline.kernels.expiring import expire
-from ordercast.pipeline.kernels.holding import arrive
+from ordercast.pipeline.kernels.heap import EMPTY
+from ordercast.pipeline.kernels.held import Messages
+from ordercast.pipeline.kernels.holding import _place, arrive
 from ordercast.pipeline.streaming import bucket as buckets
 from ordercast.pipeline.streaming.bucket import Bucket, Step, new_bucket, take_in, time_out
 from ordercast.pipeline.streaming.state import read_counts, read_held, write_counts, write_held
@@ -187,3 +190,20 @@ def test_groups_that_released_nothing_leave_nothing_behind() -> None:
     step = take_in(new_bucket(FORM, ARRAY), pa.Table.from_pylist(rows, ARRAY), 0)
     assert (step.tally.held, step.tally.malformed) == (1, 1)
     assert len(step.after.ledger.groups) == len(step.after.ledger.done) == 0
+
+
+@pytest.mark.parametrize(("slots", "numbers"), [(400, 10), (100, 40), (20, 200), (1, 4000)])
+@pytest.mark.parametrize("first", [1, 10**12])
+def test_held_rows_lie_apart_however_they_are_numbered(
+    slots: int, numbers: int, first: int
+) -> None:
+    """A look goes on to the next free place: no row of taken ones may be long."""
+    slot = np.repeat(np.arange(slots), numbers)
+    number = np.tile(np.arange(first, first + numbers), slots)
+    none = np.empty(0, np.int64)
+    messages = Messages(slot, number, slot, none, none, none)
+    held = np.full(8192, EMPTY, np.int64)
+    for row in range(len(slot)):
+        held[_place(row, messages, held)] = row
+    free = np.flatnonzero(np.tile(held, 2) == EMPTY)
+    assert np.diff(free).max() <= 20

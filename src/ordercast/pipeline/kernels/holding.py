@@ -30,6 +30,9 @@ from ordercast.pipeline.kernels.kernel import Ints, inner, kernel
 
 __all__ = ["arrive", "let_go", "may_go", "settle", "wait_on", "waits", "waits_in", "wake"]
 
+_FAR = 2654435769
+"""The golden ratio of 32 bits: multiples of it are spread evenly."""
+
 
 @kernel
 def waits(rows: int, slots: int) -> Waits:
@@ -155,8 +158,10 @@ def _place(row: int, messages: Messages, table: Ints) -> int:
     """Where in the table of held rows the one with this slot and number is, or belongs."""
     slot, number = messages.slot, messages.number
     mask = len(table) - 1
-    # Numbers in a row take places in a row; slots begin far apart.
-    place: int = (number[row] + slot[row] * 2654435769) & mask
+    # Scattered: were numbers in a row in places in a row, those of two slots would sooner or later
+    # lie over each other, and every look would go through all of them.
+    name = (number[row] + slot[row] * _FAR) & 0x7FFFFFFF
+    place: int = (name * _FAR >> 20) & mask
     while table[place] != EMPTY and (
         slot[table[place]] != slot[row] or number[table[place]] != number[row]
     ):

@@ -102,7 +102,9 @@ class Ledger:
         ends = np.cumsum([len(self.slot_origin), len(parsed.origin)])
         row_group = group[known:]
         entry_group = np.repeat(row_group, np.diff(parsed.start))
-        wide = np.concatenate((self.slot_group, row_group, entry_group)) * len(origins) + origin
+        wide = np.concatenate((self.slot_group, row_group, entry_group))
+        wide *= len(origins)
+        wide += origin
         slot, place = _slots(wide, len(groups) * len(origins))
         old, own, entry = np.split(slot, ends)
         done = np.full(len(place), form.start - 1, np.int64)

@@ -82,13 +82,16 @@ def _without(rows: pa.Table, flaws: Flaws, malformed: list[Malformed]) -> pa.Tab
 
 def _parsed(rows: pa.Table, form: Form, entries: _Entries) -> Parsed:
     origin, number = _origins(rows, form), _ints(rows, form.number)
-    kept = entries.number >= form.start
+    start = np.concatenate(([0], np.cumsum(entries.lengths)))
     if form.needs == "array":
-        kept[np.cumsum(entries.lengths) - entries.lengths + _as_ints(origin)] = False
-    elif form.needs == "map":
+        # To leave a row's own entry out would be to move all others: it asks for nothing instead.
+        counts = entries.number.copy()
+        counts[start[:-1] + _as_ints(origin)] = form.start - 1
+        return Parsed(rows, origin, number, start, entries.origin, counts)
+    kept = entries.number >= form.start
+    if form.needs == "map":
         kept &= ~_own(entries, origin)
     if kept.all():
-        start = np.concatenate(([0], np.cumsum(entries.lengths)))
         return Parsed(rows, origin, number, start, entries.origin, entries.number)
     row = np.repeat(np.arange(len(rows)), entries.lengths)[kept]
     start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(rows)))))
@@ -129,14 +132,15 @@ def _scalar_checks(rows: pa.Table, form: Form) -> Flaws:
 
 
 def _entry_checks(rows: pa.Table, form: Form, entries: _Entries) -> Flaws:
-    count = len(rows)
-    row_of = np.repeat(np.arange(count), entries.lengths)
+    count, ends = len(rows), np.cumsum(entries.lengths)
 
     def flaw(bad: Bools, words: str) -> tuple[Bools, Callable[[int], str]]:
+        entry = np.flatnonzero(bad)[::-1]
+        row_of = np.searchsorted(ends, entry, side="right")
         found = np.zeros(count, np.bool_)
-        found[row_of[bad]] = True
+        found[row_of] = True
         first = np.empty(count, np.int64)
-        first[row_of[bad][::-1]] = np.flatnonzero(bad)[::-1]  # the last one written stays
+        first[row_of] = entry  # the last one written stays
 
         def say(row: int) -> str:
             at = int(first[row])

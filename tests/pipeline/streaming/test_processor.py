@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from ordercast.errors import CheckpointError
 from ordercast.pipeline.streaming import processor, state
 from ordercast.pipeline.streaming.chunks import cut
-from ordercast.pipeline.streaming.form import Form
+from ordercast.pipeline.streaming.form import ADDED, Form
 from ordercast.pipeline.streaming.processor import COUNTS, HELD, CausalProcessor
 from ordercast.pipeline.streaming.state import read_table, table_bytes
 
-from .builders import FORM, sent, shuffled, split, table
+from .builders import ARRAY, FORM, sent, shuffled, split, table
 from .oracle import Message, Oracle
 
 
-def driven(form: Form) -> TwsTester:
-    return TwsTester(CausalProcessor(form), timeMode="ProcessingTime" if form.expires else "None")
+class Driven(TwsTester):
+    def feed(self, bucket: int, chunks: list[dict[str, Any]]) -> pd.DataFrame:
+        return self.testInPandas(bucket, pd.DataFrame(chunks))
 
 
-def chunk(rows: pa.Table, *, partition: int = 0, sequence: int = 0) -> Row:
-    return Row(partition=partition, sequence=sequence, chunk=table_bytes(rows))
+def driven(form: Form) -> Driven:
+    return Driven(CausalProcessor(form), timeMode="ProcessingTime" if form.expires else "None")
 
 
-def rows(out: Sequence[Any]) -> list[dict[str, Any]]:
-    chunks = [row.chunk for row in out if row.chunk is not None]
-    return [row for one in chunks for row in read_table(one).to_pylist()]
+def chunk(rows: pa.Table, *, partition: int = 0, sequence: int = 0) -> dict[str, Any]:
+    return {"partition": partition, "sequence": sequence, "chunk": table_bytes(rows)}
 
 
-def labels(out: Sequence[Any]) -> list[int]:
+def _all(out: pd.DataFrame) -> list[dict[str, Any]]:
+    columns = [pa.array(out[at]).to_pylist() for at in out.columns]
+    names = (*ARRAY.names, *ADDED)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def rows(out: pd.DataFrame) -> list[dict[str, Any]]:
+    return [row for row in _all(out) if row["outcome"] is not None]
+
+
+def steps(out: pd.DataFrame) -> list[dict[str, Any]]:
+    return [json.loads(row["why"]) for row in _all(out) if row["outcome"] is None]
+
+
+def labels(out: pd.DataFrame) -> list[int]:
     return [row["label"] for row in rows(out)]
 
 
@@ -58,7 +72,7 @@ def test_the_output_is_the_oracle_s_whatever_the_batches(seed: int) -> None:
             chunk(table(batch[:half], width=3)),
             chunk(table(batch[half:], width=3), sequence=1),
         ]
-        found += labels(subject.test(3, list(reversed(chunks))))
+        found += labels(subject.feed(3, list(reversed(chunks))))
     assert found == [message.label for message, _ in oracle.out]
 
 
@@ -69,7 +83,7 @@ def test_arrival_is_by_partition_then_chunk() -> None:
         chunk(table([b], width=1), partition=0, sequence=1),
         chunk(table([a], width=1), partition=0, sequence=0),
     ]
-    assert labels(driven(FORM).test(0, given_rows)) == [0, 1, 2]
+    assert labels(driven(FORM).feed(0, given_rows)) == [0, 1, 2]
 
 
 def test_a_partition_of_smaller_numbers_is_taken_first() -> None:
@@ -83,7 +97,7 @@ def test_a_partition_of_smaller_numbers_is_taken_first() -> None:
         chunk(one, partition=1),
         chunk(two, partition=1, sequence=1),
     ]
-    assert labels(driven(FORM).test(0, given_rows)) == [0, 1, 2]
+    assert labels(driven(FORM).feed(0, given_rows)) == [0, 1, 2]
 
 
 def test_rows_without_a_number_do_not_count_in_that_and_are_not_lost() -> None:
@@ -99,7 +113,7 @@ def test_rows_without_a_number_do_not_count_in_that_and_are_not_lost() -> None:
         chunk(pa.concat_tables([one, two]), partition=1),
         chunk(nameless, partition=2),
     ]
-    out = rows(driven(FORM).test(0, given_rows))
+    out = rows(driven(FORM).feed(0, given_rows))
     assert [row["label"] for row in out if row["outcome"] == "released"] == [0, 1, 2]
     assert [row["outcome"] for row in out].count("malformed") == 2
 
@@ -107,9 +121,9 @@ def test_rows_without_a_number_do_not_count_in_that_and_are_not_lost() -> None:
 def test_buckets_know_nothing_of_each_other() -> None:
     subject = driven(FORM)
     first, second = Message("g", 0, 1, (), 1), Message("g", 0, 2, (), 2)
-    subject.test(0, [chunk(table([first], width=1))])
-    assert labels(subject.test(1, [chunk(table([second], width=1))])) == []
-    assert labels(subject.test(0, [chunk(table([second], width=1))])) == [2]
+    subject.feed(0, [chunk(table([first], width=1))])
+    assert labels(subject.feed(1, [chunk(table([second], width=1))])) == []
+    assert labels(subject.feed(0, [chunk(table([second], width=1))])) == [2]
 
 
 def test_a_great_batch_is_taken_in_by_portions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +134,14 @@ def test_a_great_batch_is_taken_in_by_portions(monkeypatch: pytest.MonkeyPatch) 
         chunk(table([Message("g", 0, number, (), number)], width=1), sequence=sequence)
         for sequence, number in enumerate((2, 3, 1))
     ]
-    out = subject.test(0, chunks)
+    out = subject.feed(0, chunks)
     assert labels(out) == [1, 2, 3]
-    assert [(row.step, row.rows, row.held) for row in out] == [(0, 1, 1), (1, 1, 2), (2, 1, 0)]
-    assert labels(subject.test(0, chunks)) == []
+    assert [(one["step"], one["rows"], one["held"]) for one in steps(out)] == [
+        (0, 1, 1),
+        (1, 1, 2),
+        (2, 1, 0),
+    ]
+    assert labels(subject.feed(0, chunks)) == []
 
 
 def test_what_is_in_a_chunk_counts_not_how_small_it_travels(
@@ -135,9 +153,9 @@ def test_what_is_in_a_chunk_counts_not_how_small_it_travels(
     sizes = [read_table(one).nbytes for one in packed]
     assert all(len(one) < size for one, size in zip(packed, sizes, strict=True))
     monkeypatch.setattr(processor, "_PORTION_BYTES", min(sizes))
-    chunks = [Row(partition=0, sequence=at, chunk=one) for at, one in enumerate(packed)]
-    out = driven(FORM).test(0, chunks)
-    assert [row.step for row in out] == [0, 1]
+    chunks = [{"partition": 0, "sequence": at, "chunk": one} for at, one in enumerate(packed)]
+    out = driven(FORM).feed(0, chunks)
+    assert [one["step"] for one in steps(out)] == [0, 1]
     assert labels(out) == list(range(1, 2001))
 
 
@@ -147,8 +165,8 @@ WAITING = replace(FORM, wait_ms=100, policy="release")
 def test_a_timer_releases_what_nothing_more_comes_for() -> None:
     subject = driven(WAITING)
     subject.setProcessingTime(1000)
-    subject.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
-    assert not subject.setProcessingTime(1099)
+    subject.feed(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
+    assert subject.setProcessingTime(1099).empty
     [released] = rows(subject.setProcessingTime(1101))
     assert (released["outcome"], released["why"]) == ("gap", "released without 0:1")
 
@@ -157,7 +175,7 @@ def test_a_timer_is_set_for_each_that_waits_in_turn() -> None:
     subject = driven(WAITING)
     for now, name in ((1000, "g"), (1050, "h"), (1070, "i")):
         subject.setProcessingTime(now)
-        subject.test(0, [chunk(table([Message(name, 0, 2, (), now)], width=1))])
+        subject.feed(0, [chunk(table([Message(name, 0, 2, (), now)], width=1))])
     assert labels(subject.setProcessingTime(1110)) == [1000]
     assert labels(subject.setProcessingTime(1160)) == [1050]
     assert labels(subject.setProcessingTime(1200)) == [1070]
@@ -166,13 +184,13 @@ def test_a_timer_is_set_for_each_that_waits_in_turn() -> None:
 def test_what_is_held_is_written_only_if_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = driven(FORM)
     held = Message("g", 0, 9, (), 9)
-    subject.test(0, [chunk(table([held], width=1))])
+    subject.feed(0, [chunk(table([held], width=1))])
     written = []
     variable = subject.handle.value_states[HELD]
     monkeypatch.setattr(variable, "update", written.append)
-    subject.test(0, [chunk(table([held], width=1))])
+    subject.feed(0, [chunk(table([held], width=1))])
     assert not written
-    subject.test(0, [chunk(table([Message("g", 0, 8, (), 8)], width=1))])
+    subject.feed(0, [chunk(table([Message("g", 0, 8, (), 8)], width=1))])
     assert len(written) == 1
 
 
@@ -188,42 +206,42 @@ def test_what_is_held_is_written_only_if_it_has_changed(monkeypatch: pytest.Monk
 )
 def test_a_checkpoint_goes_on_only_with_its_own_form(change: dict[str, Any], words: str) -> None:
     old = driven(FORM)
-    old.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    old.feed(0, [chunk(table([Message("g", 0, 1)], width=1))])
     new = driven(replace(FORM, **change))
     for name in (COUNTS, HELD):
         value = old.peekValueState(name, 0)
         assert value is not None
         new.updateValueState(name, 0, value)
     with pytest.raises(CheckpointError) as caught:
-        new.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
+        new.feed(0, [chunk(table([Message("g", 0, 2)], width=1))])
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_bucket_0_refuses_another_form_before_it_has_a_message() -> None:
     """Every batch has a row without a chunk for it."""
-    nothing = Row(partition=0, sequence=-1, chunk=None)
+    nothing = {"partition": 0, "sequence": -1, "chunk": None}
     old, new = driven(FORM), driven(replace(FORM, buckets=8))
-    assert old.test(0, [nothing]) == []
-    assert old.test(0, [nothing]) == []
+    assert old.feed(0, [nothing]).empty
+    assert old.feed(0, [nothing]).empty
     value = old.peekValueState(COUNTS, 0)
     assert value is not None
     new.updateValueState(COUNTS, 0, value)
     with pytest.raises(CheckpointError, match="buckets = 16, and now buckets is 8"):
-        new.test(0, [nothing])
-    assert labels(old.test(0, [nothing, chunk(table([Message("g", 0, 1, (), 1)], width=1))])) == [1]
+        new.feed(0, [nothing])
+    assert labels(old.feed(0, [nothing, chunk(table([Message("g", 0, 1, (), 1)], width=1))])) == [1]
 
 
 def test_how_long_to_wait_may_change() -> None:
     old = driven(WAITING)
-    old.test(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
+    old.feed(0, [chunk(table([Message("g", 0, 2, (), 2)], width=1))])
     new = driven(replace(WAITING, wait_ms=7, policy="aside"))
     for name in (COUNTS, HELD):
         value = old.peekValueState(name, 0)
         assert value is not None
         new.updateValueState(name, 0, value)
     new.setProcessingTime(5)
-    new.test(0, [chunk(table([Message("g", 0, 3, (), 3)], width=1))])
+    new.feed(0, [chunk(table([Message("g", 0, 3, (), 3)], width=1))])
     assert labels(new.setProcessingTime(8)) == [2]
 
 
@@ -234,19 +252,19 @@ def test_another_version_of_the_state_is_refused(
     subject = driven(FORM)
     with monkeypatch.context() as patch:
         patch.setattr(state, "VERSION", 1)
-        subject.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+        subject.feed(0, [chunk(table([Message("g", 0, 1)], width=1))])
     other = driven(FORM)
-    other.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    other.feed(0, [chunk(table([Message("g", 0, 1)], width=1))])
     value = subject.peekValueState(name, 0)
     assert value is not None
     other.updateValueState(name, 0, value)
     with pytest.raises(CheckpointError, match="state of version 1, and this ordercast has 2: go "):
-        other.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
+        other.feed(0, [chunk(table([Message("g", 0, 2)], width=1))])
 
 
 def test_foreign_state_is_refused() -> None:
     subject = driven(FORM)
-    subject.test(0, [chunk(table([Message("g", 0, 1)], width=1))])
+    subject.feed(0, [chunk(table([Message("g", 0, 1)], width=1))])
     subject.updateValueState(COUNTS, 0, (b"something else altogether, but long enough",))
     with pytest.raises(CheckpointError, match="is not of ordercast"):
-        subject.test(0, [chunk(table([Message("g", 0, 2)], width=1))])
+        subject.feed(0, [chunk(table([Message("g", 0, 2)], width=1))])

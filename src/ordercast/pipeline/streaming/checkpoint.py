@@ -168,7 +168,9 @@ _PLAINLY = {
         "this checkpoint was made without a time to wait, and now there is one"
     ),
     "Cannot change timeMode": "this checkpoint was made with a time to wait, and now there is none",
-    "operator name does not match": "this checkpoint is that of another query",
+    "operator name does not match": (
+        "this checkpoint is that of another query, or of an older ordercast"
+    ),
     "state directory is empty or missing": (
         "this checkpoint is that of another query, or its state was removed"
     ),

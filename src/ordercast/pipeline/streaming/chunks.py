@@ -1,8 +1,8 @@
 """Many rows as one: what Spark's protocol for state in Python would move one by one.
 
-Before the operator, rows are packed into chunks, a few for each bucket; after it they are unpacked.
-A chunk is an Arrow stream, compressed: it crosses Spark's exchange and three sockets, and is copied
-a dozen times on its way, which takes longer than to compress it.
+Before the operator, rows are packed into chunks, a few for each bucket. A chunk is an Arrow stream,
+compressed: it crosses Spark's exchange and two sockets, and is copied many times on its way, which
+takes longer than to compress it.
 
 The order of arrival is (partition of the input, chunk, row). Spark puts the largest file into the
 first partition; so they are taken by what is in them, not by number. That is the same when Spark
@@ -21,7 +21,7 @@ from ordercast.pipeline.streaming.buckets import FIRST
 from ordercast.pipeline.streaming.state import read_table, table_bytes
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["BUCKET", "CHUNKS", "by_arrival", "cut", "pack", "rows_of", "unpack"]
+__all__ = ["BUCKET", "CHUNKS", "by_arrival", "cut", "pack", "rows_of"]
 
 BUCKET = "ordercast bucket"
 CHUNKS = "bucket int, partition int, sequence long, chunk binary"
@@ -54,15 +54,6 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 row = {"bucket": bucket, "partition": partition, "sequence": sequence}
                 yield pa.RecordBatch.from_pylist([{**row, "chunk": chunk}], _SCHEMA)
                 sequence += 1
-
-
-def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """in: a column `chunk`; out: the rows in it"""
-    keep_what_is_loaded()
-    for batch in batches:
-        for chunk in batch.column("chunk"):
-            if chunk.is_valid:
-                yield from rows_of(chunk.as_buffer()).to_batches()
 
 
 def rows_of(chunk: bytes | memoryview) -> pa.Table:

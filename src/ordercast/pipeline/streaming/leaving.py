@@ -11,7 +11,7 @@ from ordercast.pipeline.kernels.held import EXPIRED, GAP, RELEASED, Fates
 from ordercast.pipeline.kernels.kernel import Ints
 from ordercast.pipeline.streaming.form import ADDED
 
-__all__ = ["beside", "leaving"]
+__all__ = ["beside", "leaving", "told"]
 
 _WORDS = {RELEASED: "released", GAP: "gap", EXPIRED: "expired"}
 
@@ -36,6 +36,13 @@ def beside(rows: pa.Table, outcome: str, why: Iterable[str]) -> pa.Table:
     count = len(rows)
     words = pa.array([outcome] * count, pa.string())
     return _with_added(rows, pa.nulls(count, pa.int64()), words, pa.array(why, pa.string()))
+
+
+def told(schema: pa.Schema, words: str) -> pa.Table:
+    """A row that is no message, and so has no outcome."""
+    nothing = pa.table([pa.nulls(1, kind) for kind in schema.types], schema.names)
+    null = pa.nulls(1, pa.string())
+    return _with_added(nothing, pa.nulls(1, pa.int64()), null, pa.array([words]))
 
 
 def _with_added(rows: pa.Table, *columns: pa.Array) -> pa.Table:

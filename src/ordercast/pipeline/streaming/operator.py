@@ -1,4 +1,4 @@
-"""The operator as a plan: pack, order, unpack."""
+"""The operator as a plan: pack, and order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from ordercast.errors import UsageError
 from ordercast.pipeline.streaming.buckets import bucket_ids, buckets_for
-from ordercast.pipeline.streaming.chunks import BUCKET, CHUNKS, pack, unpack
-from ordercast.pipeline.streaming.form import ADDED, Form, form_of
-from ordercast.pipeline.streaming.processor import OUTPUT, CausalProcessor
-from ordercast.pipeline.streaming.progress import METRICS, observations
+from ordercast.pipeline.streaming.chunks import BUCKET, CHUNKS, pack
+from ordercast.pipeline.streaming.form import Form, form_of
+from ordercast.pipeline.streaming.processor import CausalProcessor, output_of
+from ordercast.pipeline.streaming.progress import METRICS, observation
 from ordercast.pipeline.streaming.settings import require_protobuf, require_rocksdb
 
 if TYPE_CHECKING:
@@ -130,13 +129,10 @@ def _plan(df: DataFrame, form: Form) -> DataFrame:
     ids = bucket_ids(form.buckets)
     bucket = F.get(F.lit(ids), F.pmod(F.xxhash64(*form.group), F.lit(form.buckets)).cast("int"))
     chunks = df.withColumn(BUCKET, bucket).mapInArrow(pack, CHUNKS)
-    ordered = chunks.groupBy("bucket").transformWithState(
+    ordered = chunks.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=CausalProcessor(form),
-        outputStructType=OUTPUT,
+        outputStructType=output_of(df.schema),
         outputMode="Append",
         timeMode="ProcessingTime" if form.expires else "None",
     )
-    observed = ordered.observe(METRICS, *observations(ids))
-    added = zip(ADDED, (LongType(), StringType(), StringType()), strict=True)
-    schema = StructType([*df.schema, *(StructField(name, kind) for name, kind in added)])
-    return observed.select("chunk").mapInArrow(unpack, schema)
+    return ordered.observe(METRICS, observation()).where(F.col("outcome").isNotNull())

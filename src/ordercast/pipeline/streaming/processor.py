@@ -1,4 +1,4 @@
-"""The shell around a bucket inside Spark: state in, chunks in order out, a timer for what waits.
+"""The shell around a bucket inside Spark: state and chunks in, rows in order out, and a timer.
 
 Every call on a state variable crosses a socket. So there are two, each one binary, read and written
 once for each bucket of a batch; what waits is written only if it has changed.
@@ -6,31 +6,25 @@ once for each bucket of a batch; what waits is written only if it has changed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from ordercast.pipeline.streaming.bucket import Bucket, Step, Tally, new_bucket, take_in, time_out
-from ordercast.pipeline.streaming.chunks import by_arrival, cut, rows_of
-from ordercast.pipeline.streaming.form import Form
+from ordercast.pipeline.streaming.bucket import Bucket, Step, new_bucket, take_in, time_out
+from ordercast.pipeline.streaming.chunks import by_arrival, rows_of
+from ordercast.pipeline.streaming.form import ADDED, Form
+from ordercast.pipeline.streaming.leaving import told
 from ordercast.pipeline.streaming.state import (
     read_counts,
     read_held,
@@ -41,27 +35,27 @@ from ordercast.pipeline.streaming.state import (
 )
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["COUNTS", "HELD", "OUTPUT", "CausalProcessor"]
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+__all__ = ["COUNTS", "HELD", "CausalProcessor", "output_of"]
 
 COUNTS, HELD = "counts", "held"
 """The names of the state variables."""
 _VALUE = StructType([StructField("value", BinaryType())])
-OUTPUT = StructType(
-    [
-        StructField("bucket", IntegerType()),
-        StructField("step", IntegerType()),
-        StructField("chunk", BinaryType()),
-    ]
-    + [
-        StructField(name, StringType() if name == "oldest" else LongType())
-        for name in Tally._fields
-    ]
-)
-"""A row for each chunk. What a step came to is in the first of them, which may have no chunk. Steps
-are counted: each is a portion of what came, and the last is for what has waited long enough."""
 _EXPIRY = 1 << 30
+"""The step for what has waited long enough. Others are counted: each is a portion of what came."""
 _PORTION_BYTES = 64 << 20
 """What is taken in at once: several times as much is needed while that goes on."""
+
+
+def output_of(schema: StructType) -> StructType:
+    """The stream's columns, and `form.ADDED`. A row without an outcome is none of the stream's: it
+    tells what a step came to. So any column may be null, as Spark has it for all that Python makes.
+    """
+    kinds = (LongType(), StringType(), StringType())
+    added = (StructField(name, kind) for name, kind in zip(ADDED, kinds, strict=True))
+    return StructType([*schema, *added])
 
 
 class CausalProcessor(StatefulProcessor):
@@ -79,8 +73,9 @@ class CausalProcessor(StatefulProcessor):
         key: Any,
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[Row]:
-        known = [(row.partition, row.sequence, row.chunk) for row in rows]
+    ) -> Iterator[pd.DataFrame]:
+        places = ("partition", "sequence", "chunk")
+        known = [row for some in rows for row in zip(*(some[name] for name in places), strict=True)]
         chunks = by_arrival((row for row in known if row[2] is not None), self._form.number)
         after = before = self._load()
         if not chunks:
@@ -92,7 +87,7 @@ class CausalProcessor(StatefulProcessor):
             new = pa.concat_tables(some)
             step = take_in(after or new_bucket(self._form, new.schema), new, now_ms)
             after = step.after
-            yield from _rows(key, at, step)
+            yield from _frames(key, at, step)
         assert after is not None
         self._store(before, after)
 
@@ -101,13 +96,13 @@ class CausalProcessor(StatefulProcessor):
         key: Any,
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
-    ) -> Iterator[Row]:
+    ) -> Iterator[pd.DataFrame]:
         before = self._load()
         if before is not None and self._form.expires:
             rung = replace(before, ledger=replace(before.ledger, timer_ms=-1))
             step = time_out(rung, timerValues.getCurrentProcessingTimeInMs())
             self._store(before, step.after)
-            yield from _rows(key, _EXPIRY, step)
+            yield from _frames(key, _EXPIRY, step)
 
     def close(self) -> None:
         pass
@@ -157,11 +152,10 @@ def _portions(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
         yield some
 
 
-def _rows(key: Any, which: int, step: Step) -> Iterator[Row]:
+def _frames(key: Any, which: int, step: Step) -> Iterator[pd.DataFrame]:
+    from ordercast.pipeline.streaming.columns import frames  # pandas takes its time
+
     (bucket,) = key
-    tally: dict[str, Any] = step.tally._asdict()
-    nothing: dict[str, Any] = dict.fromkeys(tally)
-    chunks: list[bytes | None] = [chunk for table in step.out for chunk in cut(table)]
-    for chunk in chunks or [None]:
-        yield Row(bucket=bucket, step=which, chunk=chunk, **tally)
-        tally = nothing
+    tally = json.dumps({"bucket": int(bucket), "step": which, **step.tally._asdict()})
+    for rows in (*step.out, told(step.after.held.rows.schema, tally)):
+        yield from frames(rows)

@@ -6,7 +6,8 @@ speaks only in batches that touch it, so what is held in all is the sum of what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["METRICS", "Oldest", "Progress", "Watcher", "observations", "progress_table"]
+__all__ = ["METRICS", "Oldest", "Progress", "Watcher", "observation", "progress_table"]
 
 METRICS = "ordercast"
 """The name of our counts in the progress of a query."""
+_STEPS = "steps"
 COUNTED = ("rows", "released", "gaps", "late", "expired", "malformed", "duplicates")
 _TABLE = "batch long, time string, " + ", ".join(f"{name} long" for name in COUNTED)
 
@@ -50,14 +52,15 @@ class Progress:
         known = [one for one in self.buckets.values() if one.oldest_ms is not None]
         return min(known, key=lambda one: one.oldest_ms or 0, default=None)
 
-    def add(self, observed: Mapping[str, Any], *, batch: int) -> dict[str, int]:
-        """What a batch came to; returns its own counts."""
-        own = {name: int(observed[name] or 0) for name in COUNTED}
+    def add(self, steps: Iterable[str], *, batch: int) -> dict[str, int]:
+        """What the steps of a batch came to; returns the counts of that batch."""
+        told = sorted(map(json.loads, steps), key=lambda step: step["step"])
+        own = {name: sum(step[name] for step in told) for name in COUNTED}
         for name, count in own.items():
             self.counts[name] += count
-        for name, told in observed.items():
-            if name not in COUNTED and told is not None:
-                self.buckets[int(name)] = Oldest(told["held"], told["oldest_ms"], told["oldest"])
+        for step in told:
+            held = Oldest(step["held"], step["oldest_ms"], step["oldest"])
+            self.buckets[step["bucket"]] = held
         self.batch = batch
         return own
 
@@ -84,7 +87,7 @@ class Watcher:
             observed = told.observedMetrics.get(METRICS)
             if observed is None or told.batchId <= self.progress.batch:
                 continue
-            own = self.progress.add(observed.asDict(), batch=told.batchId)
+            own = self.progress.add(observed[_STEPS], batch=told.batchId)
             yield self.progress.row(own, told.timestamp)
 
 
@@ -94,11 +97,6 @@ def progress_table(spark: SparkSession, query: StreamingQuery) -> DataFrame:
     return spark.createDataFrame(list(Watcher(query).news()), schema)
 
 
-def observations(buckets: Sequence[int]) -> list[Column]:
-    """What is observed of the operator's rows, `processor.OUTPUT`, by the ids of its buckets."""
-    last = F.struct("step", "held", "oldest_ms", "oldest")
-    spoke = F.col("rows").isNotNull()
-    return [
-        *(F.sum(name).alias(name) for name in COUNTED),
-        *(F.max(F.when(spoke & (F.col("bucket") == n), last)).alias(str(n)) for n in buckets),
-    ]
+def observation() -> Column:
+    """What is observed of the operator's rows: what each step came to, as `processor` tells it."""
+    return F.collect_list(F.when(F.col("outcome").isNull(), F.col("why"))).alias(_STEPS)

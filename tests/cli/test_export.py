@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -129,6 +130,26 @@ def test_a_file_needs_a_place(
         assert export(early, "--format", "csv", "-o", out) == 2
         assert f"{out}: {words}" in capsys.readouterr().err
         assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_pipe_is_written_to_and_not_replaced(format: str, early: Path, tmp_path: Path) -> None:
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert export(early, "--format", format, "-o", file) == 0
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        assert export(early, "--format", format, "-o", pipe) == 0
+        assert reader.read() == file.read_bytes()
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_one(early: Path, tmp_path: Path) -> None:
+    link, file = tmp_path / "link.csv", tmp_path / "file.csv"
+    link.symlink_to(file)
+    for _ in range(2):
+        assert export(early, "--format", "csv", "-o", link) == 0
+        assert link.is_symlink()
+    assert file.read_text().startswith("run,")
 
 
 def test_rows_of_all_runs_or_of_one(tmp_path: Path) -> None:

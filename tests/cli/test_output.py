@@ -44,6 +44,17 @@ def test_a_reader_of_a_table_may_go_away() -> None:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_where_nobody_listens_there_is_nothing_to_complain_of(closed: str, tmp_path: Path) -> None:
+    trace = write(tmp_path / "t", [HOLDS])
+    for words in ("algorithms", f"export {trace} --format csv -o {tmp_path / 'out.csv'}"):
+        command = f"{sys.executable} -m ordercast {words} {closed}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+        assert done.returncode == 0
+        assert b"Traceback" not in done.stderr
+    assert (tmp_path / "out.csv").read_text().startswith("run,")
+
+
 def test_total_order_is_told_beside_the_ladder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,8 +3,11 @@ a job in, a file and a number of events out. `FORMATS` lists them."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ordercast.errors import UsageError
 from ordercast.trace.causality import Causality
@@ -29,7 +32,8 @@ FORMATS: dict[str, Exporter] = {
 
 def export_trace(run: OneRun, file: Path, *, format: str, cut: Cut) -> int:
     """Write what the cut leaves of a run, or of all runs if none is named and the format can take
-    them. The file appears when it is whole. Returns how many events are in it."""
+    them. The file appears when it is whole; a link stays one, and what is no file, such as a pipe
+    or /dev/null, is written to and never replaced. Returns how many events are in it."""
     exporter = FORMATS[format]
 
     def source() -> Iterator[Event]:
@@ -40,15 +44,30 @@ def export_trace(run: OneRun, file: Path, *, format: str, cut: Cut) -> int:
     if not file.parent.is_dir():
         raise UsageError(f"{file}: there is no directory {file.parent} to write it to")
     job = Job(chosen(source, cut), run.who, lambda: causality_of(run))
-    part = file.with_name(f"{file.name}.part")
-    try:
+    with _appearing(file) as part:
         events = exporter.write(job, part)
         if not events:
             raise UsageError("nothing is left after the cut, so there is nothing to export")
+    return events
+
+
+@contextmanager
+def _appearing(file: Path) -> Iterator[Path]:
+    """Where to write what becomes the file's content, if nothing goes wrong."""
+    if file.exists() and not file.is_file():
+        with TemporaryDirectory() as scratch:
+            part = Path(scratch) / "part"
+            yield part
+            with part.open("rb") as whole, file.open("wb") as out:
+                shutil.copyfileobj(whole, out)
+        return
+    file = file.resolve()
+    part = file.with_name(f"{file.name}.part")
+    try:
+        yield part
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
-    return events
 
 
 def causality_of(run: OneRun) -> Causality:

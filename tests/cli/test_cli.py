@@ -97,6 +97,7 @@ def test_a_scenario_can_be_played_and_its_trace_kept(
         (["simulate", "--processes", "0"], "a group of 0 has no members"),
         (["simulate", "--messages", "-1"], "--messages and --payload count from 0"),
         (["simulate", "--faults", "rain"], "the fault 'rain' has none of the forms"),
+        (["simulate", "--faults", f"crash:0@{'9' * 400}ms"], "… is longer than any run"),
         (["simulate", "--to", "some"], "causal_vector sends to everyone only"),
         (["simulate", "--ordering", "synchronous", "--to", "some"], "sends to one only"),
         (["simulate", "--threshold", "2"], "takes no threshold"),

@@ -196,7 +196,9 @@ def test_bad_input_is_one_sentence(
     assert not list(tmp_path.glob("out*"))
 
 
-@pytest.mark.parametrize("options", ["--format png", "--format csv --from soon"])
+@pytest.mark.parametrize(
+    "options", ["--format png", "--format csv --from soon", f"--format csv --from {'9' * 400}s"]
+)
 def test_what_the_parser_refuses(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         export("t", *options.split(), "-o", "out")

@@ -28,6 +28,12 @@ def test_every_story_cites_where_it_comes_from_or_says_what_it_shows() -> None:
         assert len(parse(file.read_text())[0].comment) >= 1, file
 
 
+def test_a_group_of_nobody_is_refused() -> None:
+    [block] = Scenario().play(parse("group 0 fifo\n----\n"))
+    [line] = block.output
+    assert line == "refused: a group of 0 has no members: use at least one process"
+
+
 def test_commands_that_make_no_sense_are_refused_in_the_story() -> None:
     scenario = Scenario()
     assert scenario.command("send 0") == [

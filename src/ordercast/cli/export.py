@@ -124,7 +124,7 @@ def _parts(words: str | None) -> list[str]:
 
 
 def _time(word: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|)", word, re.ASCII)
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)(us|ms|s|)", word, re.ASCII)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a time, such as 10ms or 2.5s")
+        raise argparse.ArgumentTypeError(f"{word[:40]!r} is not a time, such as 10ms or 2.5s")
     return round(float(match[1]) * _UNIT_US[match[2]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import isinf
 
 from ordercast.errors import UsageError
 from ordercast.simulator.plan import Crash, Network, Partition
@@ -107,4 +108,7 @@ def _delay_us(words: dict[str, str]) -> tuple[int, int]:
 
 def _us(text: str) -> int:
     unit = text.lstrip("0123456789.")
-    return round(float(text.removesuffix(unit)) * _UNIT_US[unit])
+    time_us = float(text.removesuffix(unit)) * _UNIT_US[unit]
+    if isinf(time_us):
+        raise UsageError(f"{text[:20]}… is longer than any run")
+    return round(time_us)

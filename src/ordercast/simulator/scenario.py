@@ -128,6 +128,8 @@ class Scenario:
         quorum = None if threshold is None else int(threshold)
         dissemination = dissemination or catalog.choose(ordering)[1]
         count = int(size)
+        if not count:
+            raise UsageError("a group of 0 has no members: use at least one process")
         self._manifest = Manifest(
             run="scenario",
             processes=tuple(f"p{process}" for process in range(count)),

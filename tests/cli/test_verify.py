@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ordercast import pipeline
 from ordercast.cli import main
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
@@ -124,24 +127,26 @@ BAD_INPUT = [
 ]
 
 
+@pytest.mark.parametrize("where", [[], ["--here"]], ids=["on Spark", "here"])
 @pytest.mark.parametrize(
     ("spoil", "known"), BAD_INPUT, ids=lambda one: getattr(one, "__name__", "")
 )
 def test_bad_input_is_refused_or_counted_and_left_out(
     spoil: Callable[[Path], str],
     known: bool,
+    where: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "trace"
     words = spoil(path)
-    assert verify(path, "--json") == 2
+    assert verify(path, "--json", *where) == 2
     done = capsys.readouterr()
     assert done.out == ""
     [_, sentence] = done.err.splitlines()
     assert words in sentence
 
-    code = verify(path, "--json", "--skip-bad-rows")
+    code = verify(path, "--json", "--skip-bad-rows", *where)
     done = capsys.readouterr()
     said = json.loads(done.out)
     assert said["skipped"] == 1
@@ -218,12 +223,27 @@ def test_many_runs_are_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_json_is_that_of_a_judgement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ordercast import pipeline
-
     path = write(tmp_path / "t", fleet(5))
     verify(path, "--json")
     said = capsys.readouterr().out
     assert said == json.dumps(pipeline.judge(path).to_json()) + "\n"
+
+
+def test_without_java_it_is_judged_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "t", fleet(5))
+    assert verify(path, "--json") == 1
+    said = capsys.readouterr().out
+    done = subprocess.run(
+        [sys.executable, "-m", "ordercast", "verify", str(path), "--json", "--here"],
+        env={"PATH": "/nonexistent", "JAVA_HOME": "/nonexistent"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, said)
+    monkeypatch.setattr(pipeline, "HERE_MOST", 3)
+    assert verify(path, "--here") == 2
+    assert "are judged in one process: judge it on Spark" in capsys.readouterr().err
 
 
 def test_only_some_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,6 +264,7 @@ def test_only_some_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "sentence"),
     [
         (["--only", "fifo,best"], "there is no property 'best': choose from no_duplication, no_"),
+        (["--here", "--output", "x"], "--here does without Spark: leave out --output, --master"),
         (["--again"], "--again is about the results in a directory: give it with --output"),
         # These events are not in that format, which would be told first if they were imported.
         (["--format", "broadcast", "--only", "nonsense"], "there is no property 'nonsense'"),

@@ -118,6 +118,10 @@ def test_neither_order_nor_files_nor_partitions_change_a_byte(
     assert json(judgement.to_json()) == json(judged.to_json())
 
 
+def test_judged_here_it_is_the_same(parquet: Path, judged: pipeline.Judgement) -> None:
+    assert pipeline.judge(parquet, here=True) == judged
+
+
 def test_kernels_say_the_same_compiled_or_not(traces: list[Trace]) -> None:
     some = traces[:300]
     events = pa.concat_tables([to_table(trace.events) for trace in some])

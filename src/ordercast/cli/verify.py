@@ -11,6 +11,7 @@ example:
   ordercast verify events.parquet --quiesced --order causal --json
   ordercast verify logs --output results --skip-bad-rows
   ordercast verify output/ --format broadcast --quiesced
+  ordercast verify out --here --order causal
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--again", action="store_true", help="with --output: judge everything anew")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    parser.add_argument(
+        "--here", action="store_true",
+        help="judge in this process, without Spark and Java: a small trace, in a moment",
+    )  # fmt: skip
     add_format_arguments(parser, default=None)
     add_spark_arguments(parser)
 
@@ -72,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
+    if options.here and (options.output or options.master or options.conf):
+        raise UsageError("--here does without Spark: leave out --output, --master and --conf")
     # Another system's logs may take long to import: what is mistyped is told before.
     _wanted(options)
     spark_settings(options)
@@ -99,6 +106,7 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
         skip=options.skip_bad_rows,
         output=options.output,
         again=options.again,
+        here=options.here,
     )
     summary = findings.summary()
     code = exit_code(summary.outcome)
@@ -140,7 +148,7 @@ def _examine(
     from ordercast import pipeline
 
     with steps() as progress:
-        progress.begin(f"judging {trace} on Spark")
+        progress.begin(f"judging {trace}{'' if choices.get('here') else ' on Spark'}")
         return pipeline.examine(
             trace,
             master=options.master,

@@ -6,14 +6,15 @@ have it. It rebuilds what happened from the events alone and shares no code with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ordercast.errors import TraceError
+from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, require_pyspark, session
 from ordercast.pipeline.settings import settings_for
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ordercast.pipeline.engine import Results
     from ordercast.pipeline.findings import Findings
     from ordercast.pipeline.options import Options
     from ordercast.pipeline.reading import read_log
+    from ordercast.pipeline.results import Here, Results
     from ordercast.pipeline.sorting import causal_sort
     from ordercast.pipeline.source import Source
     from ordercast.pipeline.tables import Stored
@@ -42,6 +43,11 @@ __all__ = [
     "session",
     "verify",
 ]
+
+HERE_MOST = 10_000_000
+"""Events: some 150 bytes each."""
+
+R = TypeVar("R", "Results", "Here")
 
 _LATER = {
     "causal_sort": "ordercast.pipeline.sorting",
@@ -72,11 +78,12 @@ def judge(
     properties: Collection[str] = PROPERTIES,
     skip: bool = False,
     spark: SparkSession | None = None,
+    here: bool = False,
 ) -> Judgement:
     """The verdicts on a trace on disk, each as an object: for some thousand runs. See `examine`."""
     return examine(
         path, master=master, config=config, verbose=verbose, quiesced=quiesced, order=order,
-        properties=properties, skip=skip, spark=spark,
+        properties=properties, skip=skip, spark=spark, here=here,
     ).judgement()  # fmt: skip
 
 
@@ -93,6 +100,7 @@ def examine(
     output: Path | None = None,
     again: bool = False,
     spark: SparkSession | None = None,
+    here: bool = False,
     tell: Tell | None = None,
 ) -> Findings:
     """The verdicts on a trace on disk, in `spark` or in a session of its own.
@@ -101,6 +109,9 @@ def examine(
     the manifests promise; with `skip`, rows that cannot be used are counted and left out. The
     result tables go to the directory `output`; runs that are there already are judged only `again`.
     `tell` hears how many tasks of how many are done.
+
+    With `here`, the trace is judged in the memory of this process, without Spark: what the same
+    kernels say of a small trace in a moment, as a test of your own wants it.
     """
     require_pyspark()
     from ordercast.pipeline.options import Options
@@ -120,15 +131,20 @@ def examine(
 
     if output is None:
         source = inspect(path, skip=skip)
+        options = replace(options, listed=False)
+        if here:
+            return _find(_in_memory(source), source, options)
         with opened(source) as running, followed(running, tell):
-            return _find(running, source, replace(options, listed=False))
+            return _find(_on(running), source, options)
+    if here:
+        raise UsageError("result tables are written by Spark: judge here, or with an output")
     event_files(path)  # or there is nothing to make a directory for
     with open_directory(output, options, again=again) as directory:
         source = directory.unjudged(path)
         if source.files or source.unreadable or len(source.described):
             with opened(source) as running, followed(running, tell):
                 torn = directory.record.torn
-                results, under = _judged(running, source, replace(options, torn=torn))
+                results, under = _judged(_on(running), source, replace(options, torn=torn))
                 try:
                     if not directory.record.parts:
                         _require_events(path, results)
@@ -184,10 +200,27 @@ def read_results(spark: SparkSession, directory: Path) -> Stored:
     return Stored(spark, Path(directory))
 
 
-def _find(spark: SparkSession, source: Source, options: Options) -> Findings:
+def _on(spark: SparkSession) -> Callable[[Source, Options], Results]:
+    from ordercast.pipeline.engine import judge_source
+
+    return partial(judge_source, spark)
+
+
+def _in_memory(source: Source) -> Callable[[Source, Options], Here]:
+    from ordercast.pipeline.engine import judge_here
+
+    if source.rows > HERE_MOST:
+        raise UsageError(
+            f"{source.path} has {source.rows:,} events, and up to {HERE_MOST:,} are judged in one "
+            "process: judge it on Spark"
+        )
+    return judge_here
+
+
+def _find(judge: Callable[[Source, Options], R], source: Source, options: Options) -> Findings:
     from ordercast.pipeline.findings import Findings
 
-    results, _ = _judged(spark, source, options)
+    results, _ = _judged(judge, source, options)
     try:
         _require_events(source.path, results)
         return Findings.of(*(results.collect(name) for name in ("verdicts", "runs", "flaws")))
@@ -195,11 +228,11 @@ def _find(spark: SparkSession, source: Source, options: Options) -> Findings:
         results.release()
 
 
-def _judged(spark: SparkSession, source: Source, options: Options) -> tuple[Results, Options]:
+def _judged(
+    judge: Callable[[Source, Options], R], source: Source, options: Options
+) -> tuple[R, Options]:
     """The results, to be released, and the options under which they are right."""
-    from ordercast.pipeline.engine import judge_source
-
-    results = judge_source(spark, source, options)
+    results = judge(source, options)
     try:
         flaws = results.collect("flaws")
         if len(flaws) and not options.skip:
@@ -211,10 +244,10 @@ def _judged(spark: SparkSession, source: Source, options: Options) -> tuple[Resu
         return results, options
     # What was left out may belong to any run: none is known to be whole.
     results.release()
-    return _judged(spark, source, replace(options, torn=True))
+    return _judged(judge, source, replace(options, torn=True))
 
 
-def _require_events(path: Path, results: Results) -> None:
+def _require_events(path: Path, results: Results | Here) -> None:
     if any(results.collect("runs")["events"].to_numpy()):
         return
     flaws = results.collect("flaws")

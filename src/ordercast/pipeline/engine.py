@@ -1,5 +1,6 @@
-"""The judgement as Spark jobs. Everything that a task gives back is a row (part, payload): the name
-of a result table, and some rows of it as Arrow bytes; so one pass over the trace fills them all.
+"""The judgement as Spark jobs, or right here. Everything that a task gives back is a row (part,
+payload): the name of a result table, and some rows of it as Arrow bytes; so one pass over the trace
+fills them all.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from ordercast.pipeline.judging import judge_rows, warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.options import Options
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source
-from ordercast.pipeline.results import PARTS, Results, concluded, once
+from ordercast.pipeline.results import PARTS, Here, Results, concluded, once
 from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.shipping import in_tasks, is_local
 from ordercast.pipeline.source import Item, Source, huge_runs, items
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["Results", "judge_frame", "judge_source"]
+__all__ = ["Results", "judge_frame", "judge_here", "judge_source"]
 
 ITEM_ROWS_MOST = 1 << 21
 """Rows in one task's memory, as far as runs allow."""
@@ -52,15 +53,23 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
             check_room(spark, run, alone.rows, reason)
             pieces = tuple(group.piece for group in alone.groups)
             frames.append(_judge_items(spark, [Item(pieces, alone.described)], options))
-    ready += [("flaws", pa.Table.from_pylist([lost], FLAWS)) for lost in _lost(source)]
+    ready += _lost(source)
     if source.rows or len(source.described) or not (frames or ready):
         frames.append(_judge_rest(spark, source, options))
     parts = reduce(DataFrame.union, frames) if frames else None
     return Results(spark, parts, lambda: read_events(spark, whole), ready)
 
 
-def _lost(source: Source) -> list[dict[str, str]]:
-    return [{"file": file, "flaw": words} for file, words in source.unreadable]
+def judge_here(source: Source, options: Options) -> Here:
+    """A trace on disk, in the memory of this process: no Spark."""
+    events, bad = load([*source.lines, *(group.piece for group in source.groups)])
+    said = _said(events, source.described, bad, options)
+    return Here([*_lost(source), *said])
+
+
+def _lost(source: Source) -> list[tuple[str, pa.Table]]:
+    lost = [{"file": file, "flaw": words} for file, words in source.unreadable]
+    return [("flaws", pa.Table.from_pylist(lost, FLAWS))] if lost else []
 
 
 def _judge_rest(spark: SparkSession, source: Source, options: Options) -> DataFrame:
@@ -142,23 +151,26 @@ def _judge_packed(packed: DataFrame, buckets: int, options: Options) -> DataFram
 def _judged(
     events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
 ) -> Iterator[pa.RecordBatch]:
+    for name, table in _said(events, described, bad, options):
+        payload = {"part": [name], "payload": [pack(table)]}
+        yield pa.RecordBatch.from_pydict(payload, _ARROW_PARTS)
+
+
+def _said(
+    events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
+) -> Iterator[tuple[str, pa.Table]]:
     """Everything there is to say about some runs. `described` may name runs without events."""
     bad = once(bad)
     if len(bad):
-        yield _part("flaws", bad)
+        yield "flaws", bad
         if not options.skip:
             return
     runs = with_bare(described, events, quiesced=options.quiesced)
     runs = with_holes(runs, bad, torn=options.torn)
     judged = judge_rows(events, runs, options.properties, skip=options.skip)
-    for name, table in _tables(judged, runs, options):
-        yield _part(name, table)
+    yield from _tables(judged, runs, options)
 
 
 def _tables(judged: Judged, runs: pa.Table, options: Options) -> list[tuple[str, pa.Table]]:
     tables = concluded(judged, runs, options.properties, options.demanded)
     return [(name, one) for name, one in tables.items() if name != "violations" or options.listed]
-
-
-def _part(name: str, table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"part": [name], "payload": [pack(table)]}, _ARROW_PARTS)

@@ -28,6 +28,7 @@ from ordercast.trace.verdicts import ORDERS, PROPERTIES, promised
 __all__ = [
     "PARTS",
     "TABLES",
+    "Here",
     "Results",
     "concluded",
     "once",
@@ -68,6 +69,22 @@ _BY_DEFAULT = promised(Manifest("", ()), PROPERTIES)
 
 PARTS = "part string, payload binary"
 """What tasks give back: a table's name, and some of its rows."""
+
+
+class Here:
+    """What was found in this process."""
+
+    def __init__(self, ready: Sequence[tuple[str, pa.Table]]) -> None:
+        """in: tables' names, and rows of theirs"""
+        self._ready = ready
+
+    def collect(self, name: str) -> pa.Table:
+        tables = [table for one, table in self._ready if one == name]
+        found = pa.concat_tables([TABLES[name].empty_table(), *tables])
+        return once(found) if name == "flaws" else found
+
+    def release(self) -> None:
+        """As of `Results`: nothing is held."""
 
 
 class Results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from resource import RUSAGE_SELF, getrusage
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,3 +35,22 @@ def test_a_worker_keeps_what_it_has_loaded_and_nothing_that_a_task_makes(
     assert row.again == 0
     keep_what_is_loaded()
     assert gc.get_freeze_count() == before, "this process is no worker"
+
+
+def test_a_worker_keeps_its_memory(spark: SparkSession) -> None:
+    """Of 80 MiB, in pieces: the pages of the first serve the others."""
+
+    def faults(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_what_is_loaded()
+        counted = []
+        for _ in range(5):
+            before = getrusage(RUSAGE_SELF).ru_minflt
+            some = bytearray(40 << 20)
+            pa.array([bytes(some)]).cast(pa.large_binary()).fill_null(b"")
+            del some
+            counted.append(getrusage(RUSAGE_SELF).ru_minflt - before)
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"first": counted[:1], "later": [sum(counted[1:])]})
+
+    [row] = spark.range(1, numPartitions=1).mapInArrow(faults, "first long, later long").collect()
+    assert row.later < 4_000, f"{row.first} pages at first, {row.later} in four more turns"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ordercast import oracle
+from ordercast import oracle, pipeline
 from ordercast.trace.directory import Trace
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict
 
+from .builders import run, write
 from .cases import CASES, Case
 
 
@@ -45,6 +48,16 @@ def test_every_property_is_tried_in_every_way(judgement: Judgement) -> None:
     # What is there twice, or in two orders, is there, whatever the holes.
     always_told = ("no_duplication", "total_pairwise", "total_acyclic", "synchronous")
     assert outcomes - seen == {(name, "unknown") for name in always_told}
+
+
+def test_numbers_may_be_as_great_as_there_are(tmp_path: Path) -> None:
+    """And nothing warns of sums that are greater still."""
+    top = 2**63 - 1
+    trace = write(tmp_path / "t", [run("r", f"s{top} s5 d0:{top} d0:5", f"d0:5 d0:{top}")])
+    judged = pipeline.judge(trace, here=True)
+    broken = {one.property for one in judged.verdicts if one.verdict == "violated"}
+    assert {"fifo", "causal"} < broken
+    assert broken.isdisjoint({"no_creation", "agreement"})
 
 
 def test_verdicts_come_by_run_and_property(judgement: Judgement) -> None:

@@ -65,7 +65,7 @@ def _numbered(origin: Ints, number: Ints, sent: Ints, base: Ints) -> tuple[Ints,
             by_number[m] = m
             if m > first and value <= numbers[m - 1]:
                 rising = False
-            if value != number[sent[first]] + (m - first):
+            if value - number[sent[first]] != m - first:
                 dense[p] = False
         if not rising:
             rows = by_name(origin, number, sent[first:last].astype(np.int64))

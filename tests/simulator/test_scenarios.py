@@ -28,10 +28,16 @@ def test_every_story_cites_where_it_comes_from_or_says_what_it_shows() -> None:
         assert len(parse(file.read_text())[0].comment) >= 1, file
 
 
-def test_a_group_of_nobody_is_refused() -> None:
-    [block] = Scenario().play(parse("group 0 fifo\n----\n"))
-    [line] = block.output
-    assert line == "refused: a group of 0 has no members: use at least one process"
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        ("0", "a group of 0 has no members: use at least one process"),
+        ("9" * 5000, f"a group of {'9' * 20} is too large to simulate: up to 10,000 fit"),
+    ],
+)
+def test_a_group_of_nobody_or_of_too_many_is_refused(size: str, why: str) -> None:
+    [block] = Scenario().play(parse(f"group {size} fifo\n----\n"))
+    assert list(block.output) == [f"refused: {why}"]
 
 
 def test_commands_that_make_no_sense_are_refused_in_the_story() -> None:

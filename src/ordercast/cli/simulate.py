@@ -107,8 +107,6 @@ def _blocks(file: Path) -> list[Block]:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    if options.messages < 0 or options.payload < 0:
-        raise UsageError("--messages and --payload count from 0 upwards")
     ordering, dissemination = chosen(options)
     network, crashes = parsed_faults(lambda plan: parse_faults(plan, Network()), options.faults)
     allowed = catalog.ORDERINGS[ordering].destinations

@@ -31,7 +31,7 @@ from ordercast.cli.verify import add_spark_arguments, spark_settings
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
-from ordercast.simulator.plan import Network
+from ordercast.simulator.plan import Network, check_size
 from ordercast.sweep.configuration import Configuration, LeftOut, To, combine
 from ordercast.trace.verdicts import Outcome, exit_code
 
@@ -141,6 +141,8 @@ def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], l
     sizes = _split(options.processes)
     if not all(size.isdecimal() for size in sizes):
         raise UsageError(f"--processes {options.processes!r} is not a list of numbers")
+    for size in sizes:
+        check_size(int(size[:20]))  # more digits than any group has
     lower, to = options.dissemination, options.to
     destinations: Any = None if to is None else _names("--to", to, get_args(To))
     plans = options.faults or [""]

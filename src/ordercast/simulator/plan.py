@@ -7,7 +7,12 @@ from typing import Literal
 
 from ordercast.errors import UsageError
 
-__all__ = ["Crash", "Network", "Partition", "Plan", "Traffic"]
+__all__ = ["Crash", "Network", "Partition", "Plan", "Traffic", "check_size"]
+
+MEMBERS_MOST = 10_000
+MESSAGES_MOST = 10**9
+PAYLOAD_MOST = 1 << 30
+"""Beyond these, nothing would ever come to an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,23 @@ class Traffic:
     """Mean time between two sends of one process."""
     destinations: Literal["everyone", "one", "some"] = "everyone"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.messages <= MESSAGES_MOST:
+            raise UsageError(
+                f"{self.messages} messages of each process: choose from 0 to {MESSAGES_MOST:,}"
+            )
+        if not 0 <= self.payload_bytes <= PAYLOAD_MOST:
+            raise UsageError(
+                f"a payload of {self.payload_bytes} bytes: choose from 0 to {PAYLOAD_MOST:,}"
+            )
+
+
+def check_size(size: int) -> None:
+    if size < 1:
+        raise UsageError(f"a group of {size} has no members: use at least one process")
+    if size > MEMBERS_MOST:
+        raise UsageError(f"a group of {size} is too large to simulate: up to {MEMBERS_MOST:,} fit")
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -80,8 +102,7 @@ class Plan:
     """Virtual time at which a run that has not come to rest is cut off."""
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise UsageError(f"a group of {self.size} has no members: use at least one process")
+        check_size(self.size)
         named = [crash.process for crash in self.crashes]
         named += [p for cut in self.network.partitions for side in cut.sides for p in side]
         for process in named:

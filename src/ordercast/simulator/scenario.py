@@ -29,7 +29,7 @@ from ordercast.errors import OrdercastError, UsageError
 from ordercast.protocols import catalog
 from ordercast.protocols.messages import message_of
 from ordercast.protocols.stack import Stack
-from ordercast.simulator.plan import Network
+from ordercast.simulator.plan import Network, check_size
 from ordercast.simulator.world import World
 from ordercast.trace.directory import Trace
 from ordercast.trace.event import Event
@@ -127,9 +127,8 @@ class Scenario:
     ) -> None:
         quorum = None if threshold is None else int(threshold)
         dissemination = dissemination or catalog.choose(ordering)[1]
-        count = int(size)
-        if not count:
-            raise UsageError("a group of 0 has no members: use at least one process")
+        count = int(size[:20])  # more digits than any group has
+        check_size(count)
         self._manifest = Manifest(
             run="scenario",
             processes=tuple(f"p{process}" for process in range(count)),

@@ -39,8 +39,9 @@ def test_the_simulations_run(command: str, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.timeout(60)
 def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
-    """As three processes, twice: the second time they come back from their journals."""
-    [program] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    """As three processes, twice: the second time they come back from their journals. And what
+    they did is judged."""
+    program, check = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     for name, address in addresses("a", "b", "c").items():
         program = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{address}"', program)
     (tmp_path / "orders.py").write_text(program)
@@ -58,6 +59,8 @@ def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
                 f"{me} got {sender}:{life} created by {sender}" for sender in "abc"
             ]
     assert len(log_files(tmp_path / "trace")) == 3
+    check = f"from pathlib import Path; from ordercast import pipeline\n{check}"
+    subprocess.run([sys.executable, "-c", check], cwd=tmp_path, check=True)
 
 
 def test_the_sample_log_gives_the_verdict_that_is_told(spark: SparkSession, tmp_path: Path) -> None:

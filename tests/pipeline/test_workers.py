@@ -53,4 +53,5 @@ def test_a_worker_keeps_its_memory(spark: SparkSession) -> None:
             yield pa.RecordBatch.from_pydict({"first": counted[:1], "later": [sum(counted[1:])]})
 
     [row] = spark.range(1, numPartitions=1).mapInArrow(faults, "first long, later long").collect()
-    assert row.later < 4_000, f"{row.first} pages at first, {row.later} in four more turns"
+    # It would be four times as many.
+    assert row.later < 2 * row.first, f"{row.first} pages at first, {row.later} in four more turns"

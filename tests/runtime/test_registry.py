@@ -91,6 +91,15 @@ def test_three_processes_find_each_other_and_one_that_was_killed_comes_back(tmp_
     assert list(directory.iterdir()) == []
 
 
+def test_whoever_was_killed_while_it_wrote_cleans_up_when_it_comes_back(tmp_path: Path) -> None:
+    half, of_another = tmp_path / ".a.json.0123abcd", tmp_path / ".b.json.0123abcd"
+    for file in (half, of_another):
+        file.write_bytes(b'{"name":')
+    join_registry(Registry(tmp_path, 1), "a", A)
+    assert not half.exists()
+    assert of_another.exists()
+
+
 def test_what_a_dead_member_left_long_ago_does_not_count(tmp_path: Path) -> None:
     entry(tmp_path, "b", B, age_s=100)
     said = r"1 of 2 present after 0\.1 s: a; still missing: 1 more \('b' was last there 100 s ago\)"

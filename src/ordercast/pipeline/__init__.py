@@ -19,6 +19,7 @@ from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, require_pyspark, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
+from ordercast.trace.gather import gather, is_to_be_gathered
 from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def examine(
     here: bool = False,
     tell: Tell | None = None,
 ) -> Findings:
-    """The verdicts on a trace on disk, in `spark` or in a session of its own.
+    """The verdicts on a trace on disk, in `spark` or in a session of its own. Logs that members
+    wrote are put together before, as `ordercast verify` does.
 
     `quiesced` says that runs without a manifest came to rest; `order` is what must hold, whatever
     the manifests promise; with `skip`, rows that cannot be used are counted and left out. The
@@ -118,6 +120,8 @@ def examine(
     from ordercast.pipeline.source import inspect
     from ordercast.pipeline.tables import open_directory
 
+    if is_to_be_gathered(path):
+        gather(path)
     # Mistakes that need no Spark to be seen are told before it starts.
     demanded = None if order is None else properties_of_order(order)
     options = Options(properties_named(properties), quiesced, skip, demanded=demanded)

@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 import threading
+from glob import escape
 from pathlib import Path
 
 import msgspec
@@ -128,8 +129,11 @@ class Registry(Finder):
             return path.stat().st_mtime
 
     def _announce(self, entry: Entry) -> None:
-        """Whatever file of that name there is: it is that of a member which has come back."""
+        """Whatever file of that name there is: it is that of a member which has come back, and may
+        have been killed while it wrote."""
         with self._lock:
+            for half in self._directory.glob(f".{escape(entry.name)}.json.*"):
+                half.unlink(missing_ok=True)
             self._write(entry)
             self._mine = entry
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ordercast.pipeline.workers import keep_what_is_loaded
+from ordercast.pipeline.workers import keep_memory, keep_what_is_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ def test_a_worker_keeps_its_memory(spark: SparkSession) -> None:
     """Of 80 MiB, in pieces: the pages of the first serve the others."""
 
     def faults(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_what_is_loaded()
+        keep_memory()
         counted = []
         for _ in range(5):
             before = getrusage(RUSAGE_SELF).ru_minflt

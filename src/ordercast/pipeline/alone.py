@@ -22,7 +22,7 @@ from ordercast.pipeline.options import Options
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.shipping import is_local
 from ordercast.pipeline.source import Source
-from ordercast.pipeline.workers import keep_what_is_loaded
+from ordercast.pipeline.workers import keep_memory, keep_what_is_loaded
 from ordercast.trace.manifest import Manifest
 
 __all__ = ["judge_alone"]
@@ -97,6 +97,7 @@ class _Tasks:
     def __call__(self, function: Callable[[T], R], those: Sequence[T], kind: type[R], /) -> list[R]:
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             keep_what_is_loaded()
+            keep_memory()
             for batch in batches:
                 for index in batch.column("id").to_pylist():
                     yield _answer(function, those[index])

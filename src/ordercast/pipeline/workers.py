@@ -9,7 +9,7 @@ from functools import cache
 import pyarrow as pa
 from pyspark import TaskContext
 
-__all__ = ["keep_what_is_loaded"]
+__all__ = ["keep_memory", "keep_what_is_loaded"]
 
 OLD_MANY = 10_000
 # What glibc's malloc.h calls them.
@@ -22,17 +22,15 @@ def keep_what_is_loaded() -> None:
     """At the start of a task: a worker collects garbage after each, and would look through all
     that numba, pandas, pyarrow and compiled kernels consist of: 30 ms, where an empty task takes 8.
     What has lasted until now is here to stay."""
-    if TaskContext.get() is None:
-        return
-    _keep_memory()
-    if len(gc.get_objects(generation=2)) > OLD_MANY:
+    if TaskContext.get() is not None and len(gc.get_objects(generation=2)) > OLD_MANY:
         gc.freeze()
 
 
 @cache
-def _keep_memory() -> None:
-    """A task frees its arrays, and the next one wants as many: if the system has taken them back by
-    then, each page of them costs a fault. That would be an eighth of judging a huge run."""
+def keep_memory() -> None:
+    """For tasks that are all alike: one frees its arrays, and the next one wants as many. If the
+    system has taken them back by then, each page of them costs a fault: an eighth of judging a huge
+    run. Where tasks differ, what is kept lies in pieces, and more is taken in the end."""
     pa.set_memory_pool(pa.system_memory_pool())
     try:
         tell = ctypes.CDLL(None).mallopt

@@ -6,8 +6,8 @@ have it. It rebuilds what happened from the events alone and shares no code with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -118,35 +118,49 @@ def examine(
     require_pyspark()
     from ordercast.pipeline.options import Options
     from ordercast.pipeline.source import inspect
-    from ordercast.pipeline.tables import open_directory
 
+    if here and output is not None:
+        raise UsageError("result tables are written by Spark: judge here, or with an output")
     if is_to_be_gathered(path):
         gather(path)
     # Mistakes that need no Spark to be seen are told before it starts.
     demanded = None if order is None else properties_of_order(order)
     options = Options(properties_named(properties), quiesced, skip, demanded=demanded)
 
-    def opened(source: Source) -> AbstractContextManager[SparkSession]:
-        if spark is not None:
-            return nullcontext(spark)
+    @contextmanager
+    def opened(source: Source) -> Iterator[SparkSession]:
         # Verdicts are found by Python's workers; what goes to `output` also has Spark's own sums.
         settings = settings_for(source.size, by_python=output is None) | dict(config or {})
-        return session(master=master, config=settings, verbose=verbose)
+        own = session(master=master, config=settings, verbose=verbose)
+        with nullcontext(spark) if spark is not None else own as running, followed(running, tell):
+            yield running
 
-    if output is None:
-        source = inspect(path, skip=skip)
-        options = replace(options, listed=False)
-        if here:
-            return _find(_in_memory(source), source, options)
-        with opened(source) as running, followed(running, tell):
-            return _find(_on(running), source, options)
+    if output is not None:
+        return _add_to(output, path, options, opened, again=again)
+    source = inspect(path, skip=skip)
+    options = replace(options, listed=False)
     if here:
-        raise UsageError("result tables are written by Spark: judge here, or with an output")
+        return _find(_in_memory(source), source, options)
+    with opened(source) as running:
+        return _find(_on(running), source, options)
+
+
+def _add_to(
+    output: Path,
+    path: Path,
+    options: Options,
+    opened: Callable[[Source], AbstractContextManager[SparkSession]],
+    *,
+    again: bool,
+) -> Findings:
+    """Judges what the directory of result tables does not have yet; returns all that it has."""
+    from ordercast.pipeline.tables import open_directory
+
     event_files(path)  # or there is nothing to make a directory for
     with open_directory(output, options, again=again) as directory:
         source = directory.unjudged(path)
         if source.files or source.unreadable or len(source.described):
-            with opened(source) as running, followed(running, tell):
+            with opened(source) as running:
                 torn = directory.record.torn
                 results, under = _judged(_on(running), source, replace(options, torn=torn))
                 try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 from random import Random
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from ordercast.errors import PeerError
 from ordercast.protocols import catalog
+from ordercast.runtime import state
 from ordercast.runtime.bundle import Bundle, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
@@ -202,9 +205,29 @@ def test_what_a_snapshot_looks_at_is_none_the_slower_for_it() -> None:
         assert not hasattr(part, "__dict__"), type(part).__name__
 
 
-def test_a_snapshot_names_nothing_but_the_members_state() -> None:
-    import pickle
+def test_the_protocols_objects_are_as_new_after_a_snapshot_and_from_one() -> None:
+    core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="x")
+    as_made = _referred(core)
+    assert _referred(Core.restore(core.snapshot())) == as_made
+    assert _referred(core) == as_made
 
+
+def _referred(core: Core) -> list[list[type]]:
+    """What the objects refer to: their values, or, once it was looked at, their `__dict__`."""
+    stack = core.stack
+    objects = (stack, stack.ordering, stack.dissemination, stack.dissemination.log)  # type: ignore[attr-defined]
+    return [sorted(map(type, gc.get_referents(one)), key=repr) for one in objects]
+
+
+def test_a_snapshot_of_an_older_release_is_read() -> None:
+    """It fills each object's `__dict__`, as pickle does by itself."""
+    core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="x")
+    core.submit(pack(1, [b"one"]), 1, [b"one"])
+    older = pickle.dumps({name: getattr(core, name) for name in state._KEPT}, protocol=5)
+    assert look(Core.restore(older)) == look(Core.restore(core.snapshot()))
+
+
+def test_a_snapshot_names_nothing_but_the_members_state() -> None:
     evil = pickle.dumps(print)
     with pytest.raises(PeerError, match=r"builtins.print.*no part of a member's state"):
         Core.restore(evil)

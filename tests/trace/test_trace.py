@@ -15,6 +15,7 @@ from ordercast.protocols.messages import Message, MessageId
 from ordercast.trace import Event, Manifest, Recorder, Trace, TraceWriter
 from ordercast.trace.jsonl import decode_event, encode_event
 from ordercast.trace.verdicts import (
+    PROPERTIES,
     Judgement,
     Verdict,
     order_held,
@@ -194,3 +195,6 @@ def test_promises_come_from_the_manifest_or_its_order_or_are_all_up_to_causal() 
     assert promised(Manifest("r", ()), judged) == judged
     assert promised(Manifest("r", (), order="whatever zab gives"), judged) == judged
     assert "total_acyclic" in properties_of_order("total_skeen")
+    for word, uniform in (("majority", True), ("majority_acks", True), ("best_effort", False)):
+        manifest = Manifest("r", (), order="causal", dissemination=word)
+        assert ("uniform_agreement" in promised(manifest, PROPERTIES)) is uniform

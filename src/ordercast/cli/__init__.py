@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -110,6 +111,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return gone.code if isinstance(gone, ReaderGoneError) else 0
     except OSError as error:
         print(f"{options.own.prog}: {_plainly(error)}", file=sys.stderr)
+        return 2
+    except Exception:
+        # A mistake of ours, and no verdict: Python's own exit code would say that one is violated.
+        traceback.print_exc()
+        print(f"{options.own.prog}: this is a bug of ordercast: please report it", file=sys.stderr)
         return 2
 
 

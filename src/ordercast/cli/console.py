@@ -87,8 +87,8 @@ def steps() -> Iterator[Steps]:
         yield Steps(bar)
 
 
-def print_judgement(judgement: Judgement) -> None:
-    """The verdicts on one run, in full."""
+def print_judgement(judgement: Judgement, *, asked: bool = False) -> None:
+    """The verdicts on one run, in full. `asked`: what must hold was asked for, not promised."""
     out = console()
     narrow = out.width < NARROW_COLUMNS
     out.print(_one_run(judgement, narrow=narrow))
@@ -98,11 +98,11 @@ def print_judgement(judgement: Judgement) -> None:
     promised = any(judgement.promises.values())
     held = (name for name, outcome in outcomes.items() if outcome == "holds")
     words = _held_in_words(judgement.order_held, held)
-    out.print(_headline(words, judgement.outcome, judged=outcomes, promised=promised))
+    out.print(_headline(words, judgement.outcome, outcomes, promised=promised, asked=asked))
 
 
-def print_summary(summary: Summary) -> None:
-    """The verdicts on many runs, summed up."""
+def print_summary(summary: Summary, *, asked: bool = False) -> None:
+    """The verdicts on many runs, summed up. `asked` as above."""
     out = console()
     out.print(_many_runs(summary))
     _print_worst(summary, out)
@@ -110,7 +110,7 @@ def print_summary(summary: Summary) -> None:
     held = (tally.property for tally in summary.tallies if tally.holds == summary.runs)
     words = f"{_held_in_words(summary.order_held, held)} in every one of {summary.runs} runs"
     promised = summary.promises > 0
-    out.print(_headline(words, summary.outcome, judged=judged, promised=promised))
+    out.print(_headline(words, summary.outcome, judged, promised=promised, asked=asked))
 
 
 def _held_in_words(order_held: str, held: Iterable[str]) -> str:
@@ -137,13 +137,16 @@ def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
         out.print(f"  … and {summary.skipped - len(summary.places)} more")
 
 
-def _headline(held: str, outcome: Outcome, *, judged: Iterable[str], promised: bool) -> Text:
+def _headline(
+    held: str, outcome: Outcome, judged: Iterable[str], *, promised: bool, asked: bool
+) -> Text:
     """Without the order that held, if not all orders were judged; and likewise."""
     order = Text.assemble("Order held: ", (held, "bold"), ". ")
     if not promised:
         verdict = Text("Nothing of what was judged was promised.")
     else:
-        verdict = Text.assemble("What was promised: ", _verdict(outcome), ".")
+        what = "asked for" if asked else "promised"
+        verdict = Text.assemble(f"What was {what}: ", _verdict(outcome), ".")
     return order + verdict if set(ORDERS[1:]) <= set(judged) else verdict
 
 

@@ -29,7 +29,7 @@ from ordercast.cli.stream_files import (
 )
 from ordercast.cli.watch_board import Board
 from ordercast.errors import TraceError, UsageError
-from ordercast.trace.verdicts import PROPERTIES, properties_named, properties_of_order
+from ordercast.trace.verdicts import LIVENESS, PROPERTIES, demanded_by, properties_named
 
 __all__ = ["act", "add_arguments"]
 
@@ -73,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def act(options: argparse.Namespace) -> int:
-    demanded = None if options.order is None else properties_of_order(options.order)
     only = properties_named(options.only.split(",")) if options.only else PROPERTIES
+    demanded = demanded_by(options.order, only)
     if options.once and options.until_rest:
         raise UsageError("--once ends by itself: leave out --until-rest")
     if options.quiesced and not options.once:
@@ -119,7 +119,7 @@ def act(options: argparse.Namespace) -> int:
             while not watching.wait(_POLL_S):
                 if stopped.is_set() or (options.until_rest and board.at_rest):
                     break
-    judgement = watching.judgement(demanded)
+    judgement = watching.judgement(demanded, excused=LIVENESS if options.order is not None else ())
     if not judgement.runs:
         board.conclude(judgement)
         raise TraceError(f"{options.trace}: there is no event in it yet")

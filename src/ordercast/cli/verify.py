@@ -34,9 +34,9 @@ from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
     PROPERTIES,
     Judgement,
+    demanded_by,
     exit_code,
     properties_named,
-    properties_of_order,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trace", type=Path, metavar="TRACE", help="a trace directory, or an events file"
     )
-    parser.add_argument("--order", help="the order that must have held, such as fifo or causal")
     parser.add_argument(
-        "--only", metavar="PROPERTIES", help="judge only these, such as fifo,causal"
+        "--order", help="the order that must have held, such as fifo or causal, and nothing lost"
     )
     parser.add_argument(
-        "--quiesced", action="store_true", help="runs without a manifest had come to rest"
+        "--only", metavar="PROPERTIES", help="judge only these, such as fifo,causal: they must hold"
+    )
+    parser.add_argument(
+        "--quiesced", action="store_true", help="runs whose manifest does not say came to rest"
     )
     parser.add_argument(
         "--skip-bad-rows", action="store_true",
@@ -80,10 +82,8 @@ def act(options: argparse.Namespace) -> int:
     if options.here and (options.output or options.master or options.conf):
         raise UsageError("--here does without Spark: leave out --output, --master and --conf")
     # Another system's logs may take long to import: what is mistyped is told before.
-    _wanted(options)
+    demanded_by(options.order, _wanted(options))
     spark_settings(options)
-    if options.order is not None:
-        properties_of_order(options.order)
     if options.format is None:
         refuse_format_options(options)
         return _verify(options, options.trace)
@@ -110,13 +110,14 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
     )
     summary = findings.summary()
     code = exit_code(summary.outcome)
+    asked = options.order is not None or options.only is not None
     with answering(code):
         if options.json:
             _print_json(findings, sys.stdout, skipped=options.skip_bad_rows)
         elif summary.runs == 1:
-            print_judgement(findings.judgement())
+            print_judgement(findings.judgement(), asked=asked)
         else:
-            print_summary(summary)
+            print_summary(summary, asked=asked)
         print_skipped(summary, to_stderr=options.json)
         if options.output is not None and not options.json:
             print(f"tables: {options.output}")
@@ -141,8 +142,7 @@ def _examine(
     """Judge with the Spark settings of the command line. What can be refused at once is refused
     before Spark starts, which takes seconds."""
     config = spark_settings(options)
-    if order is not None:
-        properties_of_order(order)
+    demanded_by(order, PROPERTIES)
     gather_logs(trace)
     event_files(trace)
     from ordercast import pipeline

@@ -20,7 +20,13 @@ from ordercast.pipeline.session import open_session, require_pyspark, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
 from ordercast.trace.gather import gather, is_to_be_gathered
-from ordercast.trace.verdicts import PROPERTIES, Judgement, properties_named, properties_of_order
+from ordercast.trace.verdicts import (
+    LIVENESS,
+    PROPERTIES,
+    Judgement,
+    demanded_by,
+    properties_named,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,8 +113,9 @@ def examine(
     """The verdicts on a trace on disk, in `spark` or in a session of its own. Logs that members
     wrote are put together before, as `ordercast verify` does.
 
-    `quiesced` says that runs without a manifest came to rest; `order` is what must hold, whatever
-    the manifests promise; with `skip`, rows that cannot be used are counted and left out. The
+    `quiesced` says that runs without a manifest came to rest, or those whose manifests do not say;
+    `order`, or else the `properties` if they are chosen, is what must hold, whatever the manifests
+    promise; with `skip`, rows that cannot be used are counted and left out. The
     result tables go to the directory `output`; runs that are there already are judged only `again`.
     `tell` hears how many tasks of how many are done.
 
@@ -124,8 +131,12 @@ def examine(
     if is_to_be_gathered(path):
         gather(path)
     # Mistakes that need no Spark to be seen are told before it starts.
-    demanded = None if order is None else properties_of_order(order)
-    options = Options(properties_named(properties), quiesced, skip, demanded=demanded)
+    options = Options(
+        properties_named(properties),
+        *(quiesced, skip),
+        demanded=demanded_by(order, properties),
+        excused=() if order is None else LIVENESS,
+    )
 
     @contextmanager
     def opened(source: Source) -> Iterator[SparkSession]:

@@ -28,7 +28,7 @@ def describe(manifests: Iterable[Manifest]) -> pa.Table:
         "run": [one.run for one in those],
         "names": [one.processes for one in those],
         "size": [len(one.processes) for one in those],
-        "quiesced": [one.quiesced for one in those],
+        "quiesced": [None if one.silent else one.quiesced for one in those],
         "complete": [one.complete for one in those],
         "promises": [promised(one, PROPERTIES) for one in those],
         "manifest": [digest(one) for one in those],
@@ -42,10 +42,14 @@ def digest(manifest: Manifest) -> str:
 
 
 def with_bare(described: pa.Table, events: pa.Table, *, quiesced: bool) -> pa.Table:
-    """And the runs that nobody wrote a manifest for; `quiesced` says if those came to rest.
+    """And the runs that nobody wrote a manifest for. `quiesced` says if those came to rest, and
+    those whose manifests do not say.
 
     in: described: `DESCRIBED`; events: at least the column `run`
     """
+    place = DESCRIBED.get_field_index("quiesced")
+    at_rest = pc.fill_null(described["quiesced"], quiesced)
+    described = described.set_column(place, DESCRIBED.field(place), at_rest)
     seen = pc.unique(events["run"]).cast(pa.string())
     bare = seen.filter(pc.invert(pc.is_in(seen, described["run"].combine_chunks())))
     known = {

@@ -172,5 +172,5 @@ def _said(
 
 
 def _tables(judged: Judged, runs: pa.Table, options: Options) -> list[tuple[str, pa.Table]]:
-    tables = concluded(judged, runs, options.properties, options.demanded)
+    tables = concluded(judged, runs, options.properties, options.demanded, options.excused)
     return [(name, one) for name, one in tables.items() if name != "violations" or options.listed]

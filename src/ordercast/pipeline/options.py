@@ -21,5 +21,7 @@ class Options:
     """Any run may have holes, whatever its manifest says."""
     demanded: Collection[str] | None = None
     """What must hold, whatever was promised."""
+    excused: Collection[str] = ()
+    """Of that, what need not be known."""
     listed: bool = True
     """Violations are wanted one by one. Of very many runs they are most of what there is to say."""

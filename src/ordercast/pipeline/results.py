@@ -193,15 +193,18 @@ def concluded(
     described: pa.Table,
     properties: Collection[str],
     demanded: Collection[str] | None,
+    excused: Collection[str] = (),
 ) -> dict[str, pa.Table]:
     """What was judged, as rows of the `TABLES`; those that have none are left out.
 
-    in: described: `DESCRIBED`, in any order; `demanded` is what must hold whatever was promised
+    in: described: `DESCRIBED`, in any order; `demanded` is what must hold whatever was promised,
+    and `excused` what of that need not be known
     """
     runs = described.take(pc.index_in(judged.seen["run"], described["run"].combine_chunks()))
     wanted = [name for name in PROPERTIES if name in properties]
     binding = _binding(runs["promises"], wanted, demanded)
     told = pc.index_in(judged.verdicts["verdict"], _OUTCOMES).to_numpy().reshape(binding.shape)
+    binding &= ~((told == 2) & np.isin(wanted, list(excused)))
     broken, doubtful = (((told == code) & binding).any(axis=1) for code in (1, 2))
     new = {
         "order_held": pa.array(ORDERS).take(pa.array(_rungs(told == 0, wanted))),

@@ -39,12 +39,18 @@ def check_schema(schema: pa.Schema, where: str) -> None:
         if name not in schema.names:
             raise TraceError(f"{where}: the column {name!r} is missing")
     for field in arrow_schema():
+        if schema.names.count(field.name) > 1:
+            raise TraceError(f"{where}: there are two columns {field.name!r}")
         found = schema.field(field.name).type if field.name in schema.names else pa.null()
         if pa.types.is_null(found) and field.name not in _NEVER_NULL:
             continue
         if _family(found) != _family(field.type):
+            hint = (
+                "; pandas has Int64 for integers among nulls" if pa.types.is_floating(found) else ""
+            )
             raise TraceError(
-                f"{where}: the column {field.name!r} is of type {found}, not {_family(field.type)}"
+                f"{where}: the column {field.name!r} is of type {found}, not "
+                f"{_family(field.type)}{hint}"
             )
 
 

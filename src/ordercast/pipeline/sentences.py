@@ -132,15 +132,15 @@ def cycles(steps: Steps, names: Names) -> pa.Array:
     following = np.arange(1, size + 1)
     following[np.append(steps.start[1:], size) - 1] = steps.start
     m = _message(steps.origin, steps.number)
-    both = steps.sent_too & _by_one(steps)
-    own = steps.origin == steps.member
-    earlier = own[following] & (steps.number < steps.number[following])
-    did = _chosen(("delivered", "had", "sent"), np.where(both, 2 * own, steps.sent_too))
-    before = _chosen(("before", "before it delivered"), both & own & ~earlier)
     who = names.of(steps.run, steps.member)
-    parts = pc.binary_join_element_wise(who, did, m, before, m.take(pa.array(following)), " ")
+    did = _chosen(("delivered", "had"), steps.sent_too)
+    parts = pc.binary_join_element_wise(who, did, m, "before", m.take(pa.array(following)), " ")
     ends = pa.array(np.append(steps.start, size).astype(np.int32))
-    told = pc.binary_join(pa.ListArray.from_arrays(ends, parts), ", ")
+    told = pc.if_else(
+        pa.array(_by_one(steps)),
+        _both_ways(who, m, steps.start),
+        pc.binary_join(pa.ListArray.from_arrays(ends, parts), ", "),
+    )
     return _witnesses(
         steps.member[steps.start],
         pa.ListArray.from_arrays(ends, m),
@@ -149,12 +149,20 @@ def cycles(steps: Steps, names: Names) -> pa.Array:
 
 
 def _by_one(steps: Steps) -> Bools:
-    """Of each step: are there two, and one process has both? Then one of its own messages came
-    first when it was sent, and not when it was delivered; and the sentence must say which."""
+    """Of each cycle: are there two steps, and one process has both? Then it had a message of its
+    own twice, when it was sent and when it was delivered."""
     length = np.diff(np.append(steps.start, len(steps.run)))
     last = steps.start + length - 1
-    alone = (length == 2) & (steps.member[steps.start] == steps.member[last])
-    return np.repeat(alone, length)
+    return np.asarray((length == 2) & (steps.member[steps.start] == steps.member[last]))
+
+
+def _both_ways(who: pa.Array, m: pa.Array, start: Ints) -> pa.Array:
+    """True whichever of the two it had twice, and whatever came first: numbers need not tell."""
+    first, last = pa.array(start), pa.array(np.minimum(start + 1, len(m) - 1))
+    words = "both before and after"
+    return pc.binary_join_element_wise(
+        who.take(first), "had", m.take(first), words, m.take(last), " "
+    )
 
 
 def _witnesses(process: Ints, messages: pa.Array, sentence: pa.Array) -> pa.Array:

@@ -67,8 +67,10 @@ def read_events(path: Path) -> Iterator[Event]:
 def read_manifests(path: Path) -> list[Manifest]:
     """The runs' manifests; none for a bare events file."""
     file = path / MANIFEST
-    if not path.is_dir() or not file.is_file():
+    if not path.is_dir() or not (file.exists() or file.is_symlink()):
         return []
+    if not file.is_file():
+        raise TraceError(f"{file}: not a file: without the manifest much would be unknown")
     manifests: dict[str, Manifest] = {}
     with file.open("rb") as lines:
         for row, line in enumerate(lines, start=1):
@@ -148,8 +150,12 @@ class Trace:
 
     @classmethod
     def load(cls, path: Path, *, quiesced: bool = False) -> list[Trace]:
-        """Every run of a trace on disk, by name. `quiesced` is for runs without a manifest."""
-        manifests = {manifest.run: manifest for manifest in read_manifests(path)}
+        """Every run of a trace on disk, by name. `quiesced` is for runs without a manifest, and for
+        those whose manifests do not say."""
+        manifests = {
+            one.run: replace(one, quiesced=quiesced) if one.silent else one
+            for one in read_manifests(path)
+        }
         events: dict[str, list[Event]] = {run: [] for run in manifests}
         for event in read_events(path):
             events.setdefault(event.run, []).append(event)

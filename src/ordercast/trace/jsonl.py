@@ -12,6 +12,7 @@ from ordercast.errors import TraceError
 from ordercast.trace.event import Event, flaw
 
 __all__ = [
+    "MARK",
     "UNREADABLE",
     "decode_event",
     "encode_event",
@@ -22,6 +23,9 @@ __all__ = [
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a decoder raises for bytes that are not JSON, not text, or nested too deeply."""
+
+MARK = "\ufeff".encode()
+"""What some programs begin a file with, to say that it is UTF-8."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Event)
@@ -39,6 +43,8 @@ def decode_event(line: bytes | str, *, where: str) -> Event:
     try:
         event = _decoder.decode(line)
     except UNREADABLE as error:
+        if isinstance(line, bytes) and line.startswith(MARK):
+            return decode_event(line.removeprefix(MARK), where=where)
         raise TraceError(f"{where}: not an event: {error}") from None
     if (reason := flaw(event)) is not None:
         raise TraceError(f"{where}: {reason}")

@@ -15,6 +15,7 @@ from ordercast.errors import UsageError
 from ordercast.trace.manifest import Manifest
 
 __all__ = [
+    "LIVENESS",
     "ORDERS",
     "PROPERTIES",
     "Judgement",
@@ -23,6 +24,7 @@ __all__ = [
     "Tally",
     "Verdict",
     "Witness",
+    "demanded_by",
     "exit_code",
     "order_held",
     "promised",
@@ -46,6 +48,9 @@ PROPERTIES = (
     "synchronous",
 )
 
+LIVENESS = ("validity", "agreement", "uniform_agreement")
+"""What a run that did not come to rest may still make good."""
+
 ORDERS = ("async", "fifo", "causal", "synchronous")
 """The ladder, weakest first. `async` is what is left when nothing stronger held."""
 
@@ -58,6 +63,9 @@ _BY_ORDER: dict[str, tuple[str, ...]] = {
     "synchronous": (*_DELIVERED, "fifo", "causal", "synchronous"),
     "total": (*_DELIVERED, "total_pairwise", "total_acyclic", "total_gap_free"),
 }
+
+_UNIFORM = ("uniform", "majority", "majority_acks")
+"""Disseminations that promise uniform agreement, by the word and by the algorithms' names."""
 
 
 class Witness(Struct, frozen=True):
@@ -173,6 +181,20 @@ def properties_of_order(order: str) -> tuple[str, ...]:
     return _BY_ORDER[word]
 
 
+def demanded_by(order: str | None, properties: Collection[str]) -> tuple[str, ...] | None:
+    """What must hold whatever was promised: what an order implies, or the properties that were
+    chosen; None if neither was."""
+    chosen = properties_named(properties)
+    if order is None:
+        return None if chosen == PROPERTIES else chosen
+    implied, word = properties_of_order(order), _word(order)
+    own = {word} if word in PROPERTIES else set(implied).difference(_DELIVERED)
+    if own and own.isdisjoint(chosen):
+        needed = " or ".join(sorted(own))
+        raise UsageError(f"whether {order} order held cannot be told without judging {needed}")
+    return implied
+
+
 def properties_named(names: Iterable[str]) -> tuple[str, ...]:
     """The same names in our order, if all of them are properties."""
     wanted = tuple(names)
@@ -188,9 +210,12 @@ def _word(order: str) -> str | None:
 
 
 def promised(manifest: Manifest, judged: Collection[str]) -> tuple[str, ...]:
-    """What this run must keep: its manifest's own list, or what the order it names implies,
-    or, where nothing was promised that we know the meaning of, everything up to causal order."""
+    """What this run must keep: its manifest's own list, or what the order and the dissemination
+    that it names imply, or, where nothing was promised that we know the meaning of, everything up
+    to causal order."""
     promises = manifest.extra.get("promises")
     if not isinstance(promises, list):
-        promises = _BY_ORDER[_word(manifest.order or "causal") or "causal"]
+        promises = list(_BY_ORDER[_word(manifest.order or "causal") or "causal"])
+        if manifest.dissemination in _UNIFORM:
+            promises.append("uniform_agreement")
     return tuple(name for name in PROPERTIES if name in promises and name in judged)

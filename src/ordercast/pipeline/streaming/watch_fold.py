@@ -105,7 +105,8 @@ class Fold:
 
     def _known(self) -> Known:
         manifest = self.memory.described()
-        at_rest = self._rules.quiesced if manifest is None else manifest.quiesced
+        told = None if manifest is None or manifest.silent else manifest.quiesced
+        at_rest = self._rules.quiesced if told is None else told
         ended = self._rules.ended or (manifest is not None and manifest.quiesced)
         return Known(self._run, manifest, at_rest and ended, ended, torn=bool(self.memory.flaws))
 

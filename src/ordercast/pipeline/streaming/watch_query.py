@@ -140,11 +140,21 @@ class Watching:
         self._raise_failure()
         return True
 
-    def judgement(self, demanded: Collection[str] | None = None) -> Judgement:
-        """All verdicts as of now; `demanded` is what must hold, whatever was promised."""
+    def judgement(
+        self, demanded: Collection[str] | None = None, *, excused: Collection[str] = ()
+    ) -> Judgement:
+        """All verdicts as of now; `demanded` is what must hold, whatever was promised, and
+        `excused` what of that need not be known."""
         promises = self.promises
         if demanded is not None:
-            promises = dict.fromkeys(self.standing, tuple(demanded))
+            promises = {
+                run: tuple(
+                    name
+                    for name, verdict in standing.items()
+                    if name in demanded and (verdict.verdict != "unknown" or name not in excused)
+                )
+                for run, standing in self.standing.items()
+            }
         verdicts = tuple(
             mine[name]
             for _, mine in sorted(self.standing.items())

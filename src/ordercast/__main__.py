@@ -20,15 +20,15 @@ def main() -> int:
 
 
 def _open_what_is_closed() -> None:
-    """Where nobody listens (`>&-`) there is nothing to complain of; and what is opened next must
-    not get the number of stdout."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
+    """Where nobody listens (`>&-`) or speaks (`<&-`) there is nothing to complain of; and what is
+    opened next must not get one of these numbers: libuv, for one, would not close it."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
+            nowhere = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
             if nowhere != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
-            setattr(sys, name, open(number, "w"))  # noqa: SIM115
+            setattr(sys, name, open(number, mode))  # noqa: SIM115
 
 
 if __name__ == "__main__":

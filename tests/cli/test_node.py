@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -132,6 +133,26 @@ def test_a_line_may_be_for_some(tmp_path: Path) -> None:
         assert b.lines() == ["a:1 for two", "a:2  for all"]
         assert "line 3 was not sent: 'nobody' is no member of 'orders'" in a.complaints()
         assert "line 4 was not sent: it should say whom it is for" in a.complaints()
+
+
+@pytest.mark.parametrize("addressed", [False, True])
+def test_a_line_that_is_too_long_is_told_and_the_next_one_sent(
+    addressed: bool, tmp_path: Path
+) -> None:
+    mark = b"* " if addressed else b""
+    options = ("--addressed",) if addressed else ()
+    with members(group_file(tmp_path, "a"), "a", options=options) as (a,):
+        a.say(mark + b"small", mark + bytes(17 << 20), mark + b"after")
+        wait_until(lambda: len(a.lines()) == 2)
+        assert a.lines() == ["a:1 small", "a:2 after"]
+        assert "line 2 was not sent: a message of" in a.complaints()
+
+
+def test_without_a_stdin(tmp_path: Path) -> None:
+    file = group_file(tmp_path, "a")
+    command = shlex.join([sys.executable, "-m", "ordercast", "node", str(file), "--me", "a"])
+    done = subprocess.run(["sh", "-c", f"{command} <&-"], capture_output=True, timeout=WAIT_S)
+    assert done.returncode == 0, done.stderr
 
 
 def test_who_is_told_to_stay_stays(tmp_path: Path) -> None:

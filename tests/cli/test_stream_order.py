@@ -129,12 +129,18 @@ def test_it_is_stopped_politely(tmp_path: Path) -> None:
         (["--trigger", "soon"], "'soon' is not a duration such as 500ms, 30s, 5m, 2h or 1d"),
         (["--wait", "5s"], "a time to wait needs a policy for what has waited that long"),
         (["--policy", "aside"], "the policy 'aside' needs a time to wait, such as 30s"),
+        (["--side", "{source}"], "is in the source: choose a place outside of it"),
+        (["--output", "{source}/deep/er"], "--output"),
+        (["--checkpoint", "{source}"], "--checkpoint"),
     ],
 )
 def test_mistakes_are_told_before_spark_starts(
     more: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(command(tmp_path, *more)) == 2
+    words = command(tmp_path)
+    Path(words[2]).mkdir()
+    more = [word.replace("{source}", words[2]) for word in more]
+    assert main([*words, *more]) == 2
     done = capsys.readouterr()
     assert (done.out, done.err.count("\n")) == ("", 1)
     assert sentence in done.err

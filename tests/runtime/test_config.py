@@ -47,7 +47,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         sync = "disk"
         trace = "{tmp_path}/elsewhere"
         timeout_s = 5
-        metrics = "9100"
+        metrics = 9100
         [settings]
         window_bytes = 1000
         linger_s = 0

@@ -15,7 +15,7 @@ from ordercast.runtime import state
 from ordercast.runtime.bundle import Bundle, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
-from ordercast.runtime.standing import Report
+from ordercast.runtime.standing import Report, Standing
 
 SIZE = 3
 
@@ -220,11 +220,17 @@ def _referred(core: Core) -> list[list[type]]:
 
 
 def test_a_snapshot_of_an_older_release_is_read() -> None:
-    """It fills each object's `__dict__`, as pickle does by itself."""
+    """It fills each object's `__dict__`, as pickle does by itself, and knows of no buried members."""
     core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="x")
     core.submit(pack(1, [b"one"]), 1, [b"one"])
     older = pickle.dumps({name: getattr(core, name) for name in state._KEPT}, protocol=5)
     assert look(Core.restore(older)) == look(Core.restore(core.snapshot()))
+    known = core.standing.__reduce_ex__(5)[2]
+    assert isinstance(known, tuple)
+    del known[1]["buried"]
+    standing = Standing.__new__(Standing)
+    standing.__setstate__(known)
+    assert standing.lacks(1) == {0, 1, 2}
 
 
 def test_a_snapshot_names_nothing_but_the_members_state() -> None:

@@ -102,6 +102,8 @@ def test_a_message_for_some() -> None:
             assert await take(b, 2) == ["a:2 for both", "a:3 for all"]
             assert await take(a, 1) == ["a:3 for all"]
             assert await receipt.delivered_by() == ("c",)
+            with pytest.raises(UsageError, match="it was not sent to b"):
+                await receipt.delivered_by("b")
             with pytest.raises(UsageError, match="no member"):
                 await a.send(b"", to="x")
         async with joined("a", "b") as (a, b):
@@ -299,6 +301,9 @@ def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
         for result in results:
             assert isinstance(result, ordercast.DiscoveryError)
         assert "it runs" in str(results[1])
+        assert "no connection with b: the last one was turned away, since it runs" in str(
+            results[0]
+        )
 
     asyncio.run(run())
 
@@ -316,5 +321,86 @@ def test_whoever_waits_in_vain_is_told_for_whom() -> None:
             ):
                 pass
         assert seen[-1] == "1 of 3 present"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_a_port_is_free_again_whenever_joining_is_cancelled(uvloop: bool) -> None:
+    async def run() -> None:
+        peers = addresses("a", "b")
+        for turns in range(12):
+            joining = asyncio.create_task(
+                ordercast.join("g", me="a", peers=peers, timeout_s=5).__aenter__()
+            )
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            joining.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await joining
+            host, _, port = peers["a"].partition(":")
+            (await asyncio.start_server(lambda *_: None, host, int(port))).close()
+
+    loop = pytest.importorskip("uvloop") if uvloop else asyncio
+    loop.run(run())
+
+
+def test_a_port_in_use_is_told_in_a_sentence() -> None:
+    async def run() -> None:
+        peers = addresses("a", "b")
+        with (
+            socket.create_server(("127.0.0.1", int(peers["a"].partition(":")[2]))),
+            pytest.raises(UsageError, match=r"a cannot listen at 127\.0\.0\.1:\d+: Address al"),
+        ):
+            async with ordercast.join("g", me="a", peers=peers, timeout_s=1):
+                pass
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("payload", [None, 17, "text"])
+def test_what_is_no_message_is_told(payload: Any) -> None:
+    async def run() -> None:
+        async with joined("a") as (a,):
+            with pytest.raises(UsageError, match="send bytes, as in"):
+                await a.send(payload)
+            for some in ([b"x", payload], b"bytes are numbers"):
+                with pytest.raises(UsageError, match="send bytes, as in"):
+                    await a.send_many(some)  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+def test_receipts_do_not_count_the_dead() -> None:
+    async def run() -> None:
+        settings = ordercast.Settings(heartbeat_s=0.05, dead_after_s=0.3)
+        options = {"order": "fifo", "reliability": "relay", "settings": settings}
+        async with contextlib.AsyncExitStack() as all_of_them:
+            peers = addresses("a", "b", "c")
+            stacks = [contextlib.AsyncExitStack() for _ in peers]
+            for stack in stacks:
+                await all_of_them.enter_async_context(stack)
+            joins = [
+                stack.enter_async_context(ordercast.join("g", me=me, peers=peers, **options))
+                for stack, me in zip(stacks, peers, strict=True)
+            ]
+            a, b, c = await asyncio.gather(*joins)
+            early = await a.send(b"for three")
+            for group in (a, b, c):
+                await take(group, 1)
+            assert await early.delivered_by() == ("a", "b", "c")
+            for stack in stacks[1:]:
+                await stack.aclose()
+            late = await a.send(b"for nobody else")
+            await take(a, 1)
+            await until(lambda: a.view.dead == ("b", "c"))
+            later = await a.send(b"for the dead")
+            await take(a, 1)
+            for receipt in (late, later):
+                assert await receipt.delivered_by() == ("a",)
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.2):
+                        await receipt.stable()
+            assert await early.delivered_by() == ("a", "b", "c")
 
     asyncio.run(run())

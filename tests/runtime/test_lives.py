@@ -137,6 +137,8 @@ def test_replay_from_a_position_reaches_back_over_several_segments(tmp_path: Pat
             await pair.leave("b")
             with pytest.raises(UsageError, match="not in the journal any more: replay from"):
                 await pair.join("b", replay_from=1)
+            with pytest.raises(UsageError, match="from position 401 on were never taken, and noth"):
+                await pair.join("b", replay_from=402)
             b = await pair.join("b")
             await a.send(b"new")
             assert await take(b, 1) == ["a:401 new"]

@@ -148,11 +148,8 @@ class _Member:
         number = 0
         async for line in lines():
             number += 1
-            if not self._addressed:
-                await group.send(line)
-                continue
             try:
-                names, payload = _addressed(line)
+                names, payload = _addressed(line) if self._addressed else (None, line)
                 await group.send(payload, to=names)
             except UsageError as error:  # of this line only; the member has others to serve
                 print(f"line {number} was not sent: {error}", file=sys.stderr, flush=True)

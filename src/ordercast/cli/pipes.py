@@ -16,6 +16,8 @@ from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 __all__ = ["lines", "write"]
 
 READ_BYTES = 2**18
+_LINE_BYTES_MAX = PAYLOAD_BYTES_MAX + READ_BYTES
+"""Of a line that is longer, the rest is not kept."""
 
 Result = TypeVar("Result")
 
@@ -29,8 +31,7 @@ async def lines() -> AsyncIterator[bytes]:
         *whole, rest = (rest + data).split(b"\n") if b"\n" in data else [rest + data]
         for line in whole:
             yield line
-        if len(rest) > PAYLOAD_BYTES_MAX:
-            break  # the group says that it is too long
+        rest = rest[:_LINE_BYTES_MAX]  # the group will say that it is too long
     if rest:
         yield rest
 

@@ -102,6 +102,7 @@ def act(options: argparse.Namespace) -> int:
     if not options.once:
         streaming.milliseconds(options.trigger or "1s")
     require_directory(options.source)
+    _keep_apart(options)
     progress = None
     stopped = threading.Event()
     with steps() as doing, _quiet(stopped, verbose=options.verbose):
@@ -123,6 +124,15 @@ def act(options: argparse.Namespace) -> int:
     if stopped.is_set():
         print("stopped: the same command goes on from here", file=sys.stderr)
     return 130 if stopped.is_set() and options.once else 0
+
+
+def _keep_apart(options: argparse.Namespace) -> None:
+    """What is written into the source would be read as messages, or make Spark stumble."""
+    source = Path(options.source).resolve()
+    for flag in ("output", "side", "checkpoint"):
+        place: Path | None = getattr(options, flag)
+        if place is not None and place.resolve().is_relative_to(source):
+            raise UsageError(f"--{flag} {place} is in the source: choose a place outside of it")
 
 
 @contextmanager

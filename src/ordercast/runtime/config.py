@@ -57,7 +57,7 @@ class _NodeTable(Struct, frozen=True):
     trace: str | None = None
     timeout_s: float = 60.0
     status: str | None = None
-    metrics: str | None = None
+    metrics: str | int | None = None
 
 
 class _File(Struct, frozen=True):
@@ -206,10 +206,11 @@ def _place(here: Path, text: str | None, me: str) -> Path | None:
     return None if text is None else here / text.replace("{me}", me)
 
 
-def _metrics(path: Path, text: str | None) -> Address | None:
+def _metrics(path: Path, where: str | int | None) -> Address | None:
     """Whoever wants to be seen from elsewhere says so by naming a host."""
-    if text is None:
+    if where is None:
         return None
+    text = str(where)
     try:
         return Address.parse(f"127.0.0.1:{text}" if text.isdigit() else text)
     except UsageError as error:

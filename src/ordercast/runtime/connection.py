@@ -185,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = self._peer or self._dialled
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
-        self._reception.turned_away()
+        self._reception.door.turn_away(reason)
         logger.warning(
             "%s: dropped the connection with %s at %s: %s",
             *(self._host.name, who, address, reason),

@@ -62,6 +62,8 @@ def make_context(files: KeyFiles, *, serves: bool) -> ssl.SSLContext:
         context.load_verify_locations(files.ca)
     except ssl.SSLError as error:
         raise UsageError(f"{files.ca} holds no certificate: {error.reason}") from None
+    except OSError as error:
+        raise UsageError(f"{files.ca} cannot be read: {error.strerror}") from None
     if not context.get_ca_certs():
         raise UsageError(f"{files.ca} is not the certificate of a CA: give the group's ca.pem")
 
@@ -75,6 +77,10 @@ def make_context(files: KeyFiles, *, serves: bool) -> ssl.SSLContext:
             raise UsageError(f"{files.key} is not the key of {files.certificate}") from None
         raise UsageError(
             f"{files.certificate} and {files.key} are not a certificate and its key in PEM form"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"{files.certificate} and {files.key} cannot be read: {error.strerror}"
         ) from None
     if (revoked := list_beside(files.ca)).exists():
         heed(context, revoked)

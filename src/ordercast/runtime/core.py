@@ -85,7 +85,7 @@ class Core(State):
     def bury(self, process: int) -> None:
         """This member will never come back, or will not be let in."""
         self.links[process].clear()
-        self.standing.bury(process)
+        self.standing.bury(process, sent=self.stack.sent)
         self._fresh[process].clear()
         self._perform(self.stack.bury(process))
 

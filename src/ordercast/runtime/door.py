@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+from socket import gaierror
 from typing import TYPE_CHECKING
 
 from ordercast.errors import PeerError, UsageError
@@ -55,6 +57,8 @@ class Door:
         """Where others reach us."""
         self.turned_away = 0
         """Connections that ended because the other side broke the rules."""
+        self.last_refused: str | None = None
+        """Why the last one of them did."""
         self.handshakes = Handshakes(name)
         self._server: asyncio.Server | None = None
         self._revoked = RevokedList(credentials) if credentials is not None else None
@@ -66,13 +70,20 @@ class Door:
         if self.credentials is not None:
             self.handshakes.watch(self.credentials.server, timeout_s=ASK_TIMEOUT_S)
             self._look_at_revoked()
-        self._server = await loop.create_server(
-            self._protocol,
-            host,
-            port,
-            ssl=self.credentials.server if self.credentials else None,
-            ssl_handshake_timeout=ASK_TIMEOUT_S if self.credentials else None,
-        )
+        try:
+            # It serves once it is known here: whoever is cancelled meanwhile has it closed.
+            self._server = await loop.create_server(
+                self._protocol,
+                host,
+                port,
+                ssl=self.credentials.server if self.credentials else None,
+                ssl_handshake_timeout=ASK_TIMEOUT_S if self.credentials else None,
+                start_serving=False,
+            )
+            await self._server.start_serving()
+        except OSError as error:
+            why = error.strerror if isinstance(error, gaierror) else os.strerror(error.errno or 0)
+            raise UsageError(f"{self.name} cannot listen at {host}:{port}: {why}") from error
         return Address(host, self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -100,6 +111,10 @@ class Door:
         if self.address is not None:
             known[self.name] = self.address
         return Members(self.name, {name: str(address) for name, address in known.items()})
+
+    def turn_away(self, reason: Exception) -> None:
+        self.turned_away += 1
+        self.last_refused = str(reason)
 
     def check_name(self, name: str, transport: asyncio.BaseTransport) -> None:
         """A member's name is in its certificate: nobody can speak for another."""
@@ -158,7 +173,7 @@ class Door:
             else:
                 writer.write(encode_frame(Bye(f"{self.name} is still looking for the others")))
         except (PeerError, OSError, EOFError) as error:
-            self.turned_away += 1
+            self.turn_away(error)
             logger.warning(
                 "%s: turned someone away at the door: %s",
                 *(self.name, error),

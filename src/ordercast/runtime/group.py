@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
@@ -50,7 +50,11 @@ class Group:
         """Send to everyone, or to some. Waits while others have too much of ours to take yet;
         cancelled while it waits, nothing was sent."""
         outgoing = self._outgoing
-        slot, size = outgoing.slot, len(payload)
+        slot = outgoing.slot
+        try:
+            size = len(payload)
+        except TypeError:
+            size = len(checked_payload(payload))  # which says what is wrong with it
         # Most of the time there is nothing to look into: this runs for every message.
         if (
             to is not None
@@ -211,25 +215,31 @@ class Group:
 
     async def _until_stable(self, slot: Slot) -> None:
         standing, me = self._node.core.standing, self._node.me
-        size = len(self._node.names) if slot.to is None else len(slot.to)
+        everyone = self._addressees(slot)
 
         def stable() -> bool:
-            lacking = standing.waits_for(slot.number)
             # A uniform dissemination hands us our own message once a majority holds it.
-            return me not in lacking if self._uniform else size - len(lacking) > size // 2
+            if self._uniform:
+                return me not in standing.waits_for(slot.number)
+            lacking = standing.lacks(slot.number).intersection(everyone)
+            return len(everyone) - len(lacking) > len(everyone) // 2
 
         await self._node.outgoing.until(slot, stable)
 
     async def _until_delivered(self, slot: Slot, names: tuple[str, ...]) -> tuple[str, ...]:
-        everyone = tuple(range(len(self._node.names))) if slot.to is None else slot.to
+        everyone = self._addressees(slot)
         wanted = set(self._checked(names)) if names else set(everyone)
+        if strangers := wanted.difference(everyone):
+            raise UsageError(f"it was not sent to {', '.join(self._names(strangers))}")
         standing = self._node.core.standing
+        await self._node.outgoing.until(
+            slot, lambda: wanted.isdisjoint(standing.waits_for(slot.number))
+        )
+        lacking = standing.lacks(slot.number)
+        return self._names(index for index in everyone if index not in lacking)
 
-        def lacking() -> set[int]:
-            return set(standing.waits_for(slot.number))
-
-        await self._node.outgoing.until(slot, lambda: not wanted & lacking())
-        return self._names(index for index in everyone if index not in lacking())
+    def _addressees(self, slot: Slot) -> Sequence[int]:
+        return range(len(self._node.names)) if slot.to is None else slot.to
 
     def _destinations(self, to: Iterable[str] | None) -> tuple[int, ...] | None:
         return self._node.core.stack.destinations(None if to is None else self._checked(to))

@@ -78,6 +78,8 @@ class Handshakes:
         self.failed: dict[Reason, int] = dict.fromkeys(REASONS, 0)
         self._name = name
         self._clock = clock
+        self.last: str | None = None
+        """Why the last one that failed did."""
         self._told: dict[Reason, tuple[float, int]] = {}
         """When the last line was, and how many there had been."""
 
@@ -98,6 +100,7 @@ class Handshakes:
 
     def _count(self, reason: Reason, text: str, peer: str | None) -> None:
         self.failed[reason] += 1
+        self.last = f"{reason.replace('_', ' ')} ({text})"
         now, count = self._clock(), self.failed[reason]
         told_at, told = self._told.get(reason, (-LOG_EVERY_S, 0))
         if now - told_at < LOG_EVERY_S:

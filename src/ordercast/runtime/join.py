@@ -190,7 +190,17 @@ async def _until_all_are_there(
                     raise DiscoveryError(f"{name} does not let {node.name} in: {reason}")
                 await node.wait()
     except TimeoutError:
+        missing = ", ".join(presence().missing)
         raise DiscoveryError(
-            f"after {timeout_s:g} s there is no connection with {', '.join(presence().missing)}: "
-            "is it running, and is it at the address that it was found at?"
+            f"after {timeout_s:g} s there is no connection with {missing}: {_why_not(node)}"
         ) from None
+
+
+def _why_not(node: Node) -> str:
+    """What stood in the way, as far as it was seen from here."""
+    door = node.reception.door
+    if door.last_refused is not None:
+        return f"the last one was turned away, since {door.last_refused}"
+    if door.handshakes.last is not None:
+        return f"the last one did not become secure: {door.handshakes.last}"
+    return "is it running, and is it at the address that it was found at?"

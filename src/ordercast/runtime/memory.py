@@ -55,6 +55,11 @@ class Memory:
             if replay_from is not None:
                 raise UsageError("there is nothing to replay: this journal is new")
             return None
+        if replay_from is not None and replay_from > self.journal.taken + 1:
+            raise UsageError(
+                f"messages from position {self.journal.taken + 1} on were never taken, and nothing "
+                f"is skipped: replay from there or from earlier, not from {replay_from}"
+            )
         segments = [recovered] if replay_from is None else self._segments_from(replay_from)
         core = Core.restore(segments[0].snapshot)
         before = core.rows

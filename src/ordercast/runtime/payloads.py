@@ -13,11 +13,12 @@ __all__ = ["checked_payload", "checked_payloads"]
 def checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
     """The messages, and their size in all."""
     those = list(payloads)
-    size = sum(map(len, those))
     # Of all ways to look at the type of many, this is the fastest.
-    if size > PAYLOAD_BYTES_MAX or list(map(type, those)).count(bytes) != len(those):
+    if list(map(type, those)).count(bytes) != len(those):
         those = [checked_payload(payload) for payload in those]
-        size = sum(map(len, those))
+    size = sum(map(len, those))
+    if size > PAYLOAD_BYTES_MAX:
+        those = [checked_payload(payload) for payload in those]
     return those, size
 
 

@@ -68,9 +68,6 @@ class Reception:
     def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:
         return self.door.asked(ask, transport)
 
-    def turned_away(self) -> None:
-        self.door.turned_away += 1
-
     def hang_up(self) -> None:
         """On everyone, without a word: whoever may come back does, and loses nothing."""
         for connection in self.connections:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,7 +23,7 @@ class Report(Struct, frozen=True, array_like=True, tag="report"):
 
 
 class Standing:
-    __slots__ = ("changed", "gone", "lacking", "me", "owed", "size", "taken")
+    __slots__ = ("buried", "changed", "gone", "lacking", "me", "owed", "size", "taken")
 
     def __init__(self, me: int, size: int) -> None:
         self.me = me
@@ -31,12 +32,21 @@ class Standing:
         """By bundle, who it is for and has not delivered it, as far as is known: one bit each."""
         self.gone = 0
         """Bits of members that are not waited for any more."""
+        self.buried: dict[int, tuple[int, frozenset[int]]] = {}
+        """Of each of those, the first bundle that came too late for it, and which it lacks of those
+        before."""
         self.owed = [0] * size
         """Bytes sent to each member, ever."""
         self.taken = [0] * size
         """Bytes that each member's application has taken, ever."""
         self.changed: list[int] = []
         """Bundles that someone has delivered since the host last looked."""
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """From a snapshot; those of older releases know nothing of the buried."""
+        self.buried = {}
+        for name, value in state[1].items():
+            setattr(self, name, value)
 
     def sent(self, number: int, cost: int, addressees: Iterable[int]) -> None:
         lacking = 0
@@ -70,8 +80,12 @@ class Standing:
     def took(self, process: int, taken: int) -> None:
         self.taken[process] = max(self.taken[process], taken)
 
-    def bury(self, process: int) -> None:
-        self.gone |= 1 << process
+    def bury(self, process: int, *, sent: int) -> None:
+        """It will never come back, and so many bundles were sent until now."""
+        bit = 1 << process
+        lost = frozenset(number for number, lacking in self.lacking.items() if lacking & bit)
+        self.buried.setdefault(process, (sent + 1, lost))
+        self.gone |= bit
         for number in list(self.lacking):
             self.lacking[number] &= ~self.gone
             self.changed.append(number)
@@ -91,3 +105,8 @@ class Standing:
         """Who has yet to deliver the bundle, as far as is known."""
         lacking = self.lacking.get(number, 0)
         return [process for process in range(self.size) if lacking >> process & 1]
+
+    def lacks(self, number: int) -> set[int]:
+        """Who has not delivered it: those who are waited for, and those who never will."""
+        late = (p for p, (end, lost) in self.buried.items() if number >= end or number in lost)
+        return {*self.waits_for(number), *late}

@@ -220,7 +220,7 @@ def _referred(core: Core) -> list[list[type]]:
 
 
 def test_a_snapshot_of_an_older_release_is_read() -> None:
-    """It fills each object's `__dict__`, as pickle does by itself, and knows of no buried members."""
+    """It fills each object's `__dict__`, as pickle does by itself, and knows of no buried."""
     core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="x")
     core.submit(pack(1, [b"one"]), 1, [b"one"])
     older = pickle.dumps({name: getattr(core, name) for name in state._KEPT}, protocol=5)

@@ -38,7 +38,12 @@ def event_files(path: Path) -> list[Path]:
             )
         return [path]
     if not path.is_dir():
-        raise TraceError(f"{path}: there is no such file or directory")
+        what = (
+            "neither a file nor a directory"
+            if path.exists()
+            else "there is no such file or directory"
+        )
+        raise TraceError(f"{path}: {what}")
     files = [path / "events.jsonl"] if (path / "events.jsonl").is_file() else []
     files += sorted((path / "events").glob("*.jsonl")) + sorted((path / "events").glob("*.parquet"))
     if not files:

@@ -42,6 +42,8 @@ def main() -> None:
         print("there is no stream with that in its name", file=sys.stderr)
         sys.exit(2)
     config = {**streaming.SETTINGS, "spark.sql.shuffle.partitions": "2"}
+    if chosen.local:
+        config |= streaming.LOCAL_CHECKPOINT
     speeds: list[Speed] = []
     more: dict[str, Any] = {}
     with (
@@ -131,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=3, help="through each subject (default: 3)")
     add("--only", default="", metavar="NAME", help="streams with that in their name: g100-n4-10%%")
     add("--quick", action="store_true", help="only next to no operator")
+    add("--local", action="store_true", help="with `streaming.LOCAL_CHECKPOINT`, for all subjects")
     add("--rest", action="store_true", help="state, latency and the watch also with --only")
     add("--directory", type=Path, metavar="DIR", help="for the streams (default: a temporary one)")
     add("--json", type=Path, metavar="FILE", help="write all figures there as well")

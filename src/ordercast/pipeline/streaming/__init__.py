@@ -28,13 +28,14 @@ from ordercast.pipeline.streaming.operator import (
     sequence_order,
 )
 from ordercast.pipeline.streaming.progress import Progress, Watcher, progress_table
-from ordercast.pipeline.streaming.settings import SETTINGS
+from ordercast.pipeline.streaming.settings import LOCAL_CHECKPOINT, SETTINGS
 from ordercast.pipeline.streaming.sink import DirectorySink
 from ordercast.pipeline.streaming.source import register
 from ordercast.pipeline.streaming.watch import watch
 from ordercast.pipeline.streaming.watch_rows import flaw_rows, status_rows, verdict_rows
 
 __all__ = [
+    "LOCAL_CHECKPOINT",
     "SETTINGS",
     "DirectorySink",
     "Progress",

@@ -10,7 +10,13 @@ from ordercast.errors import SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SESSION_SETTINGS", "SETTINGS", "require_protobuf", "require_rocksdb"]
+__all__ = [
+    "LOCAL_CHECKPOINT",
+    "SESSION_SETTINGS",
+    "SETTINGS",
+    "require_protobuf",
+    "require_rocksdb",
+]
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 SETTINGS = {
@@ -21,13 +27,16 @@ SETTINGS = {
 """State in RocksDB, of which a batch writes only what has changed. And rows go to Python by number,
 ten thousand at a time unless the session says otherwise: a limit in bytes, unless it is this one,
 has Spark add up all columns anew for every row."""
-SESSION_SETTINGS = {
-    **SETTINGS,
-    # For a checkpoint on a disk: the default starts a process for each look at a file, dozens in a
-    # batch.
+LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+}
+"""For a checkpoint on a disk of this machine: Spark's default starts a process for each look at a
+file, dozens in a batch."""
+SESSION_SETTINGS = {
+    **SETTINGS,
+    **LOCAL_CHECKPOINT,
     "spark.python.authenticate.socketTimeout": "120s",  # workers start slowly on a busy machine
 }
 """What a session should have besides that is started for a stream."""

@@ -184,5 +184,6 @@ def test_members_of_two_authorities_never_meet(keys: Path, foreign: Path) -> Non
         for result in results:
             assert isinstance(result, ordercast.DiscoveryError)
             assert "no connection with" in str(result)
+        assert "the last one did not become secure: other authority (" in str(results[1])
 
     asyncio.run(run())

@@ -105,9 +105,9 @@ class Board:
             told = judgement.to_json() | {"kind": "end", "outcome": judgement.outcome}
             print(msgspec.json.encode(told).decode(), flush=True)
         elif judgement.runs == 1:
-            print_judgement(judgement)
+            print_judgement(judgement, asked=self._demanded is not None)
         elif judgement.runs:
-            print_summary(_summary(judgement))
+            print_summary(_summary(judgement), asked=self._demanded is not None)
 
 
 def _violated(verdict: Verdict, before: Status | None) -> bool:

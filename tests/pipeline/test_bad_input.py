@@ -70,8 +70,7 @@ def test_a_required_column_is_missing(tmp_path: Path, name: str) -> None:
         (
             "origin",
             pa.float64(),
-            "the column 'origin' is of type double, not an integer; "
-            + "pandas has Int64 for integers among nulls",
+            "the column 'origin' is of type double, not an integer; pandas has Int64 for them",
         ),
         (
             "destinations",

@@ -45,9 +45,7 @@ def check_schema(schema: pa.Schema, where: str) -> None:
         if pa.types.is_null(found) and field.name not in _NEVER_NULL:
             continue
         if _family(found) != _family(field.type):
-            hint = (
-                "; pandas has Int64 for integers among nulls" if pa.types.is_floating(found) else ""
-            )
+            hint = "; pandas has Int64 for them" if pa.types.is_floating(found) else ""
             raise TraceError(
                 f"{where}: the column {field.name!r} is of type {found}, not "
                 f"{_family(field.type)}{hint}"

@@ -69,6 +69,27 @@ def test_once_says_what_verify_says(
     assert len(list(lines(done.out))) == 1, "there is nothing new to say"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        (["--quiesced"], 1),  # p0 owes itself a delivery
+        (["--order", "fifo"], 0),
+        (["--order", "fifo", "--quiesced"], 1),
+        (["--only", "validity"], 2),
+    ],
+)
+def test_what_is_asked_for_decides_as_in_verify(
+    stateful: SparkSession, arguments: list[str], code: int, tmp_path: Path
+) -> None:
+    """The manifest does not say whether the run came to rest."""
+    (tmp_path / "manifest.jsonl").write_text('{"run":"r","processes":["a","b"]}\n')
+    rows = [Event("r", 0, 0, "send", 0, 1), Event("r", 1, 0, "deliver", 0, 1)]
+    (tmp_path / "events.jsonl").write_bytes(b"".join(map(encode_event, rows)))
+    assert main(["verify", str(tmp_path), "--here", *arguments]) == code
+    assert main(["stream", "watch", str(tmp_path), "--once", *arguments]) == code
+
+
 def test_files_of_events_in_any_format_of_spark_s_will_do(
     stateful: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

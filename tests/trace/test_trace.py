@@ -47,6 +47,16 @@ def test_unknown_manifest_keys_are_kept() -> None:
     assert Manifest.from_json(MANIFEST.to_json(), where="here").extra == MANIFEST.extra
 
 
+@pytest.mark.parametrize("rest", ["", ',"quiesced":null', ',"quiesced":false', ',"quiesced":true'])
+def test_what_a_manifest_says_of_rest_and_what_it_does_not_is_kept(rest: str) -> None:
+    line = '{"run":"r","processes":["a"],"complete":null,"schema":null' + rest + "}"
+    manifest = Manifest.from_json(line, where="here")
+    assert manifest.silent is (rest in ("", ',"quiesced":null'))
+    assert manifest.quiesced is ("true" in rest)
+    assert manifest.complete
+    assert Manifest.from_json(manifest.to_json(), where="there") == manifest
+
+
 def test_a_bare_events_file_has_the_members_that_are_seen(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(

@@ -28,7 +28,7 @@ def describe(manifests: Iterable[Manifest]) -> pa.Table:
         "run": [one.run for one in those],
         "names": [one.processes for one in those],
         "size": [len(one.processes) for one in those],
-        "quiesced": [None if one.silent else one.quiesced for one in those],
+        "quiesced": [None if one.silent else one.quiesced for one in those],  # or `with_bare` says
         "complete": [one.complete for one in those],
         "promises": [promised(one, PROPERTIES) for one in those],
         "manifest": [digest(one) for one in those],

@@ -38,12 +38,9 @@ def event_files(path: Path) -> list[Path]:
             )
         return [path]
     if not path.is_dir():
-        what = (
-            "neither a file nor a directory"
-            if path.exists()
-            else "there is no such file or directory"
-        )
-        raise TraceError(f"{path}: {what}")
+        if path.exists():
+            raise TraceError(f"{path}: neither a file nor a directory")
+        raise TraceError(f"{path}: there is no such file or directory")
     files = [path / "events.jsonl"] if (path / "events.jsonl").is_file() else []
     files += sorted((path / "events").glob("*.jsonl")) + sorted((path / "events").glob("*.parquet"))
     if not files:
@@ -158,7 +155,7 @@ class Trace:
         """Every run of a trace on disk, by name. `quiesced` is for runs without a manifest, and for
         those whose manifests do not say."""
         manifests = {
-            one.run: replace(one, quiesced=quiesced) if one.silent else one
+            one.run: replace(one, quiesced=quiesced, silent=False) if one.silent else one
             for one in read_manifests(path)
         }
         events: dict[str, list[Event]] = {run: [] for run in manifests}

@@ -35,7 +35,7 @@ class Manifest:
         known = {
             "run": self.run,
             "processes": self.processes,
-            "quiesced": self.quiesced,
+            "quiesced": None if self.silent else self.quiesced,
             "complete": self.complete,
             "order": self.order,
             "dissemination": self.dissemination,

@@ -24,6 +24,7 @@ ROOMS = {
     "pipeline": {"trace"},
     "report": {"trace"},
     "sweep": {"protocols", "trace", "simulator", "pipeline"},
+    "testing": {"trace", "runtime", "oracle"},
     "cli": {"protocols", "trace", "simulator", "runtime", "oracle", "pipeline", "report", "sweep"},
 }
 PURE = {
@@ -79,7 +80,7 @@ def test_the_core_imports_without_spark_and_its_friends() -> None:
         "import sys\n"
         "for name in ('pyspark', 'pyarrow', 'pandas', 'numpy'): sys.modules[name] = None\n"
         "import ordercast, ordercast.cli, ordercast.trace, ordercast.report\n"
-        "import ordercast.simulator.run, ordercast.runtime, ordercast.oracle\n"
+        "import ordercast.simulator.run, ordercast.runtime, ordercast.oracle, ordercast.testing\n"
         "from ordercast.cli import main\n"
         "sys.exit(main(['simulate', '--messages', '2']))\n"
     )

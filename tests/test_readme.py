@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import ordercast
 from ordercast import pipeline
 from ordercast.cli import VERBS, main, parser
 from ordercast.trace.spans import log_files
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(r"^    ordercast (.+)$", TEXT, re.MULTILINE)
+PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_every_command_is_one_that_the_parser_takes() -> None:
@@ -37,11 +40,26 @@ def test_the_simulations_run(command: str, tmp_path: Path, monkeypatch: pytest.M
     assert main(shlex.split(command)) == 0
 
 
+def test_the_story_can_be_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, story = PROGRAMS
+    monkeypatch.chdir(tmp_path)
+
+    async def program(me: str) -> None:
+        peers = {name: f"127.0.0.1:{port}" for port, name in enumerate("abc", 7001)}
+        async with ordercast.join("g", me=me, peers=peers, trace="trace") as group:
+            await group.send(me.encode())
+            async for _ in group:
+                pass
+
+    exec(story, {"asyncio": asyncio, "program": program})
+    assert len(list((tmp_path / "trace").iterdir())) == 3
+
+
 @pytest.mark.timeout(60)
 def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
     """As three processes, twice: the second time they come back from their journals. And what
     they did is judged."""
-    program, check = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    program, check, _ = PROGRAMS
     for name, address in addresses("a", "b", "c").items():
         program = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{address}"', program)
     (tmp_path / "orders.py").write_text(program)

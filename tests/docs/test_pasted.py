@@ -62,3 +62,18 @@ def test_a_page_can_be_pasted(
     done = paste(page)
     assert [command for command, code in done if code != 0] == []
     assert len(done) >= commands
+
+
+def test_the_page_about_testing_tells_the_truth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (DOCS / "testing.md").read_text()
+    seats, members = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [shown] = re.findall(r"It prints\n\n```\n(.*?)```", text, re.DOTALL)
+    exec(seats, {})
+    # How often it goes wrong may differ with the version of Python; that it does, may not.
+    often = re.compile(r"(?<=causal: sold twice with )[1-9]\d*")
+    assert often.sub("some", capsys.readouterr().out) == often.sub("some", shown)
+    (tmp_path / "test_members.py").write_text(members.replace("range(20)", "range(3)"))
+    outcome = pytest.main(["-p", "no:cacheprovider", "-c", "/dev/null", str(tmp_path)])
+    assert (outcome, "3 passed" in capsys.readouterr().out) == (0, True)

@@ -187,6 +187,17 @@ def test_what_is_asked_for_binds_every_run(spark: SparkSession, tmp_path: Path) 
         pipeline.examine(tmp_path / "t", properties=["fifu"])
 
 
+def test_the_order_held_is_of_what_was_judged(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
+    findings = pipeline.examine(path, spark=spark, properties=["causal", "synchronous"])
+    verdicts: dict[str, list[Verdict]] = {}
+    for one in findings.verdicts.select(list(Verdict.__struct_fields__[:5])).to_pylist():
+        verdicts.setdefault(one["run"], []).append(Verdict(**one))
+    held = {row["run"]: row["order_held"] for row in findings.runs.to_pylist()}
+    assert held == {name: order_held(those) for name, those in verdicts.items()}
+    assert set(held.values()) == {"async", "causal", "synchronous"}
+
+
 def interrupted(*_: Any) -> None:
     raise KeyboardInterrupt
 

@@ -181,6 +181,10 @@ def test_the_strongest_order_that_held() -> None:
     assert order_held(verdicts(fifo="holds", causal="holds")) == "causal"
     assert order_held(verdicts(fifo="violated", causal="holds")) == "async"
     assert order_held(verdicts(fifo="holds", causal="holds", synchronous="holds")) == "synchronous"
+    # What was not judged does not count.
+    assert order_held(verdicts(causal="holds")) == "causal"
+    assert order_held(verdicts(fifo="holds", synchronous="violated")) == "fifo"
+    assert order_held(verdicts(validity="holds")) == "async"
 
 
 @pytest.mark.parametrize(

@@ -238,12 +238,13 @@ def _binding(
 
 
 def _rungs(holds: Bools, wanted: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each run how far up the ladder it held, without a gap."""
+    """For each run how far up the ladder it held; what was not judged is no gap in it."""
     held = np.ones(len(holds), np.bool_)
     height = np.zeros(len(holds), np.int64)
-    for name in ORDERS[1:]:
-        held = held & (holds[:, wanted.index(name)] if name in wanted else False)
-        height += held
+    for rung, name in enumerate(ORDERS):
+        if name in wanted:
+            held = held & holds[:, wanted.index(name)]
+            height[held] = rung
     return height
 
 

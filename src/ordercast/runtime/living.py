@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import UsageError
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.protocols.stack import Stack
 from ordercast.runtime.core import Core
 from ordercast.runtime.door import Door
 from ordercast.runtime.memory import Memory
 from ordercast.runtime.node import Node
 from ordercast.runtime.settings import Settings
+from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.weather import Weather
 from ordercast.trace.spans import SpanLog
 
@@ -48,6 +49,7 @@ async def living(
     `build` makes the protocol of a member that knows nothing yet; `flush_s` is how long it stays
     at the end for what it has sent.
     """
+    around = surroundings()
     with contextlib.ExitStack() as stack:
         memory, core = None, None
         if journal is not None:
@@ -55,7 +57,7 @@ async def living(
                 Memory(
                     journal,
                     identity={"group": door.group, "member": door.name, "charter": charter},
-                    sync=sync,
+                    sync=sync if around.threads else "write",
                     segment_bytes=settings.segment_bytes,
                     keep_bytes=settings.keep_bytes,
                 )
@@ -65,7 +67,7 @@ async def living(
         if core is None:
             if log is not None and log.position:
                 raise UsageError(_TAKEN.format(directory=log.directory, name=door.name))
-            core = Core(build(), life=secrets.token_hex(8))
+            core = Core(build(), life=around.token())
             if memory is not None:
                 memory.begin(core)
         node = Node(
@@ -82,8 +84,18 @@ async def living(
         )
         if memory is not None:
             memory.on_failure = node.fail
+        around.on_kill(partial(_forget, node, memory, log))
         try:
             node.start(recovered=recovered)
             yield node, recovered
         finally:
             await node.aclose(flush_s=flush_s)
+
+
+def _forget(node: Node, memory: Memory | None, log: SpanLog | None) -> None:
+    """What is left of a member that was killed does nothing, and has no file open any more."""
+    node.fail(OrdercastError("this process was killed"))
+    if memory is not None:
+        memory.close()
+    if log is not None:
+        log.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +12,7 @@ from ordercast.errors import UsageError
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import replay
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal, Segment
+from ordercast.runtime.surroundings import surroundings
 from ordercast.trace.spans import SpanLog
 
 __all__ = ["Memory"]
@@ -63,7 +63,7 @@ class Memory:
         segments = [recovered] if replay_from is None else self._segments_from(replay_from)
         core = Core.restore(segments[0].snapshot)
         before = core.rows
-        core.attach(clock_us=lambda: time.time_ns() // 1000, recording=log is not None)
+        core.attach(clock_us=surroundings().clock_us, recording=log is not None)
         for segment in segments:
             replay(core, segment.records())
         if log is not None:

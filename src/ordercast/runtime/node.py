@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 
 from ordercast.errors import UsageError
@@ -28,6 +27,7 @@ from ordercast.runtime.pulse import Pulse
 from ordercast.runtime.reception import Reception
 from ordercast.runtime.rest import Counters, LinkCounters
 from ordercast.runtime.settings import Settings
+from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.turn import Log, Turn
 from ordercast.runtime.weather import Weather
 
@@ -74,7 +74,7 @@ class Node:
         self.outgoing = Outgoing(self)
         self.intake = Intake(self, inputs)
         core.attach(
-            clock_us=lambda: time.time_ns() // 1000,
+            clock_us=surroundings().clock_us,
             recording=log is not None,
             excerpt_chars=self.settings.excerpt_chars,
             carry=self.company.into_the_air if weather is not None else None,

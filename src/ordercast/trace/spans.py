@@ -91,6 +91,7 @@ class SpanLog:
         self._rotate_bytes = rotate_bytes
         self.directory = directory
         self._name = name
+        self._file = -1
         self.position = 0
         """Of the next row."""
         directory.mkdir(parents=True, exist_ok=True)
@@ -118,7 +119,9 @@ class SpanLog:
             self._begin(self._number + 1)
 
     def close(self) -> None:
-        os.close(self._file)
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def __enter__(self) -> Self:
         return self

@@ -163,13 +163,14 @@ def exit_code(outcome: Outcome) -> int:
 
 
 def order_held(verdicts: Iterable[Verdict]) -> str:
-    """The strongest order of one run that held, all weaker ones included."""
+    """The strongest order of one run that held, all weaker ones that were judged included."""
     outcomes = {verdict.property: verdict.verdict for verdict in verdicts}
     held = ORDERS[0]
     for order in ORDERS[1:]:
-        if outcomes.get(order) != "holds":
-            break
-        held = order
+        if order in outcomes:
+            if outcomes[order] != "holds":
+                break
+            held = order
     return held
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
@@ -51,13 +50,14 @@ async def assemble(
     timeout_s: float,
     poll_s: float = POLL_S,
     on_progress: Callable[[Presence], None] | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Membership:
     """Announce oneself, and look until everyone is known.
 
     `on_progress` is told whenever somebody has come or gone. Whoever fails withdraws.
     """
+    clock = clock or asyncio.get_running_loop().time
     check_name(me)
     if not timeout_s > 0:
         raise UsageError(f"a timeout of {timeout_s} s: choose more than 0")

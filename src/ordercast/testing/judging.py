@@ -1,0 +1,55 @@
+"""Whether the order held, right after a story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ordercast.errors import TraceError
+from ordercast.oracle import judge
+from ordercast.trace import Event, Manifest, Trace
+from ordercast.trace.spans import log_files, read_log, rows_of
+from ordercast.trace.verdicts import PROPERTIES, Verdict, promised
+
+__all__ = ["check"]
+
+
+def check(trace: Path | str, *, rest: bool = False) -> list[Verdict]:
+    """The verdicts on the logs that members wrote (`join(trace=...)`), of whatever size a test has:
+    everything is compared with everything. AssertionError if a promise was broken.
+
+    `rest`: the group came to rest, so everything that has to arrive has arrived.
+    """
+    directory = Path(trace)
+    files = log_files(directory)
+    if not files:
+        raise TraceError(f"{directory}: no member has written a log here: join with trace=")
+    verdicts = []
+    for one in _traces(files):
+        found = judge(replace(one, manifest=replace(one.manifest, quiesced=rest)))
+        verdicts += found
+        promises = promised(one.manifest, PROPERTIES)
+        for verdict in found:
+            if verdict.verdict == "violated" and verdict.property in promises:
+                assert verdict.witness is not None
+                raise AssertionError(f"{verdict.property} is violated: {verdict.witness.sentence}")
+    return verdicts
+
+
+def _traces(files: Iterable[Path]) -> Iterator[Trace]:
+    """One for each group that wrote there."""
+    manifests: dict[str, Manifest] = {}
+    events: dict[str, list[Event]] = {}
+    for file in files:
+        head, spans = read_log(file)
+        if head.manifest is not None:
+            manifests[head.run] = Manifest.from_json(head.manifest, where=str(file))
+        position = head.position
+        for span in spans:
+            rows = rows_of(span, run=head.run, process=head.process, position=position)
+            events.setdefault(head.run, []).extend(rows)
+            position += span.count
+    for run, manifest in manifests.items():
+        members = tuple(range(len(manifest.processes)))
+        yield Trace(manifest, members, tuple(events.get(run, ())))

@@ -198,29 +198,25 @@ def test_a_member_for_whom_nobody_came_says_so() -> None:
 
 
 def test_a_member_without_a_journal_is_given_up(tmp_path: Path) -> None:
-    async def member(me: str, peers: dict[str, str]) -> None:
-        async with ordercast.join("g", me=me, peers=peers) as group:
-            await group.send(me.encode())
-            async for _ in group:
-                pass
+    peers = {name: f"127.0.0.{at}:7000" for at, name in enumerate("abc", 1)}
+    dead: list[tuple[str, ...]] = []
 
-    async def story(world: World) -> tuple[tuple[str, ...], ...]:
-        peers = {name: f"10.0.0.{at}:7000" for at, name in enumerate("abc", 1)}
-        peers = {name: where.replace("10.0.0", "127.0.0") for name, where in peers.items()}
-        views = []
+    async def member(me: str, for_s: float) -> None:
+        async with ordercast.join("g", me=me, peers=peers, trace=tmp_path) as group:
+            for _ in range(2):
+                await group.send(me.encode())
+                await asyncio.sleep(for_s / 2)
+                dead.append(group.view.dead)
 
-        async def watcher() -> None:
-            async with ordercast.join("g", me="a", peers=peers) as group:
-                for _ in range(2):
-                    await asyncio.sleep(60)
-                    views.append(group.view.dead)
-
-        watching = world.start("a", watcher)
-        world.start("b", member, "b", peers)
-        last = world.start("c", member, "c", peers)
+    async def story(world: World) -> None:
+        members = {me: world.start(me, member, me, 120) for me in peers}
         await asyncio.sleep(59)
-        last.kill(silently=True)
-        await watching
-        return tuple(views)
+        members["c"].kill(silently=True)
+        await members["a"]
+        await members["b"]
 
-    assert run(story) == ((), ("c",))
+    run(story)
+    assert dead == [(), (), ("c",), ("c",)]
+    check(tmp_path, rest=True, crashed=["c"])
+    with pytest.raises(AssertionError, match="agreement is violated: p2 never delivered"):
+        check(tmp_path, rest=True)

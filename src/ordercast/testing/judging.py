@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +15,19 @@ from ordercast.trace.verdicts import PROPERTIES, Verdict, promised
 __all__ = ["check"]
 
 
-def check(trace: Path | str, *, rest: bool = False) -> list[Verdict]:
+def check(trace: Path | str, *, rest: bool = False, crashed: Collection[str] = ()) -> list[Verdict]:
     """The verdicts on the logs that members wrote (`join(trace=...)`), of whatever size a test has:
     everything is compared with everything. AssertionError if a promise was broken.
 
-    `rest`: the group came to rest, so everything that has to arrive has arrived.
+    rest      the group came to rest, so everything that has to arrive has arrived
+    crashed   the names of members that were killed and did not come back: nobody owes them anything
     """
     directory = Path(trace)
     files = log_files(directory)
     if not files:
         raise TraceError(f"{directory}: no member has written a log here: join with trace=")
     verdicts = []
-    for one in _traces(files):
+    for one in _traces(files, crashed):
         found = judge(replace(one, manifest=replace(one.manifest, quiesced=rest)))
         verdicts += found
         promises = promised(one.manifest, PROPERTIES)
@@ -37,7 +38,7 @@ def check(trace: Path | str, *, rest: bool = False) -> list[Verdict]:
     return verdicts
 
 
-def _traces(files: Iterable[Path]) -> Iterator[Trace]:
+def _traces(files: Iterable[Path], crashed: Collection[str]) -> Iterator[Trace]:
     """One for each group that wrote there."""
     manifests: dict[str, Manifest] = {}
     events: dict[str, list[Event]] = {}
@@ -47,9 +48,13 @@ def _traces(files: Iterable[Path]) -> Iterator[Trace]:
             manifests[head.run] = Manifest.from_json(head.manifest, where=str(file))
         position = head.position
         for span in spans:
-            rows = rows_of(span, run=head.run, process=head.process, position=position)
-            events.setdefault(head.run, []).extend(rows)
+            more = rows_of(span, run=head.run, process=head.process, position=position)
+            events.setdefault(head.run, []).extend(more)
             position += span.count
     for run, manifest in manifests.items():
-        members = tuple(range(len(manifest.processes)))
-        yield Trace(manifest, members, tuple(events.get(run, ())))
+        rows = events.get(run, [])
+        for process, name in enumerate(manifest.processes):
+            if name in crashed:  # which it could not write down itself
+                position = sum(row.process == process for row in rows)
+                rows.append(Event(run, process, position, "crash"))
+        yield Trace(manifest, tuple(range(len(manifest.processes))), tuple(rows))

@@ -220,3 +220,26 @@ def test_a_member_without_a_journal_is_given_up(tmp_path: Path) -> None:
     check(tmp_path, rest=True, crashed=["c"])
     with pytest.raises(AssertionError, match="agreement is violated: p2 never delivered"):
         check(tmp_path, rest=True)
+
+
+@pytest.mark.parametrize("how", ["via:127.0.0.1:7001?size=3", "registry:{home}?size=3"])
+def test_members_find_each_other(tmp_path: Path, how: str) -> None:
+    """Though they come one after the other, and listen wherever there is room."""
+
+    async def member(me: str) -> list[str]:
+        where = "127.0.0.1:7001" if me == "a" else "127.0.0.1"
+        peers = how.format(home=tmp_path)
+        async with ordercast.join("g", me=me, peers=peers, listen=where) as group:
+            await group.send(me.encode())
+            found = [(await anext(group)).id for _ in range(3)]
+            await asyncio.sleep(5)
+            return sorted(found)
+
+    async def story(world: World) -> list[list[str]]:
+        members = []
+        for me in "cab":
+            members.append(world.start(me, member, me))
+            await asyncio.sleep(7)
+        return [await one for one in members]
+
+    assert run(story) == [["a:1", "b:1", "c:1"]] * 3

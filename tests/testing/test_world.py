@@ -46,6 +46,15 @@ async def speaks_in_code(world: World) -> None:
     await asyncio.open_connection("h", PORT, ssl=ssl.create_default_context())
 
 
+async def calls_a_program(world: World) -> None:
+    await asyncio.create_subprocess_exec("true")
+
+
+async def throws_letters(world: World) -> None:
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("h", PORT))
+
+
 async def starts_twice(world: World) -> None:
     world.start("a", asyncio.sleep, 1)
     world.start("a", asyncio.sleep, 1)
@@ -69,6 +78,8 @@ async def cuts_off_nobody(world: World) -> None:
         (never_waits, "time stands still"),
         (goes_on_and_on, "the story has not ended after 3600 s of its time"),
         (speaks_in_code, "there is no TLS in a story"),
+        (calls_a_program, "a story has streams over TCP, and nothing else"),
+        (throws_letters, "no datagrams, no Unix sockets"),
         (starts_twice, "'a' is running already"),
         (starts_inside, "a process cannot start another"),
         (cuts_off_nobody, "there is no process 'a' to cut off"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import socket
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -144,3 +145,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any
     ) -> Coroutine[Any, Any, Any]:
         return self.network.create_connection(protocol_factory, host, port, **options)
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:
+        """Hosts are names here, and mean themselves."""
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, int(port)))]
+
+    def _absent(self, *_: object, **__: object) -> NoReturn:
+        raise UsageError(
+            "a story has streams over TCP, and nothing else: no datagrams, no Unix sockets, no "
+            "sockets of your own, no subprocesses"
+        )
+
+    create_datagram_endpoint = create_unix_connection = create_unix_server = _absent
+    subprocess_exec = subprocess_shell = add_reader = add_writer = _absent
+    sock_accept = sock_connect = sock_recv = sock_sendall = _absent

@@ -130,6 +130,23 @@ def test_cutting_keeps_a_history_and_bounds_it(tmp_path: Path) -> None:
         assert records == [b"%d" % number * 100 for number in range(before + 1, after + 1)]
 
 
+def test_a_large_snapshot_is_not_written_again_at_once(tmp_path: Path) -> None:
+    """Before and after it is opened anew."""
+    large = bytes(5000)
+    with opened(tmp_path, segment_bytes=1000) as journal:
+        journal.start(large)
+        for _ in range(20):
+            assert not journal.full
+            commit(journal, bytes(200))
+    with opened(tmp_path, segment_bytes=1000) as journal:
+        assert not journal.full
+        commit(journal, bytes(1000))
+        assert journal.full
+        journal.cut(b"small")
+        commit(journal, bytes(999))
+        assert journal.full
+
+
 def test_a_cut_covers_what_was_appended_before_it(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         journal.start(b"0")

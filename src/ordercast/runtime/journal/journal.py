@@ -61,7 +61,7 @@ class Journal:
         """
         self._directory = directory
         self._files = Files(directory, identity, keep_bytes=keep_bytes, synced=sync == "disk")
-        self._segment_bytes = segment_bytes
+        self._segment_bytes = self._full_bytes = segment_bytes
         self._trouble = Trouble(directory, on_failure)
         self._parts: list[bytes] = []
         self._pending_bytes = 0
@@ -93,7 +93,8 @@ class Journal:
             Taken.create(self._directory / "taken")
             self._taken = Taken(self._directory / "taken")
             self._files.begin(1, snapshot, previous_end=0)
-        self._number, self._filled_bytes = 1, len(snapshot)
+        self._number = 1
+        self._begin_with(len(snapshot))
 
     def append(self, *parts: bytes) -> None:
         """One record, given in parts, which must not change. It is in memory until the commit."""
@@ -140,7 +141,7 @@ class Journal:
     @property
     def full(self) -> bool:
         """Time to `cut`: the segment is as large as it should become."""
-        return self._filled_bytes + self._pending_bytes >= self._segment_bytes
+        return self._filled_bytes + self._pending_bytes >= self._full_bytes
 
     def cut(self, snapshot: bytes) -> None:
         """Begin a new segment with the state after everything appended so far.
@@ -149,7 +150,8 @@ class Journal:
         """
         self._trouble.check()
         parts, self._parts = self._parts, []
-        self._pending_bytes, self._filled_bytes = 0, len(snapshot)
+        self._pending_bytes = 0
+        self._begin_with(len(snapshot))
         self._number += 1
         number = self._number
 
@@ -223,7 +225,15 @@ class Journal:
         found = self._files.recover()
         if found is not None:
             self._taken = Taken(self._directory / "taken")
-            self._number, self._filled_bytes = found.number, found.end
+            self._number = found.number
+            self._begin_with(len(found.snapshot))
+            self._filled_bytes = found.end
+
+    def _begin_with(self, snapshot_bytes: int) -> None:
+        """However large it is, as much as that is appended before there is another one: a member
+        with much to remember would write nothing else."""
+        self._filled_bytes = snapshot_bytes
+        self._full_bytes = max(self._segment_bytes, 2 * snapshot_bytes)
 
     def _write_and_sync(self, parts: list[bytes]) -> None:
         with self._trouble.guarded():

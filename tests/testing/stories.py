@@ -46,6 +46,8 @@ ILLS = (
     ("break", "break", "kill", "cut", "heal"),
     ("kill", "vanish", "stop", "pause", "cut", "heal", "slow", "quick", "break"),
 )
+UNIFORM = ("uniform", "majority")
+RELIABLE = (*UNIFORM, "reliable", "relay", "gossip")
 JUDGED_MAX = 1000
 """Deliveries: the judge of small traces compares everything with everything."""
 REST_S = 100
@@ -255,10 +257,10 @@ def play(seed: int, home: Path) -> Played:
     delivered = sum(map(len, group.delivered.values()))
     if delivered < JUDGED_MAX:
         check(home / "trace", rest=True, crashed=gone)
-    if not plan.to_one:
+    if not plan.to_one and (plan.reliability in RELIABLE or not gone):
         for ids in living:
             assert ids == living[0], "members that are there have not delivered the same"
-        if plan.journal or plan.reliability in ("uniform", "majority"):
+        if plan.journal or plan.reliability in UNIFORM:
             lost = sorted(set(group.stable) - living[0])
             assert not lost, f"these were stable, and are lost: {lost[:5]}"
     return Played(plan, delivered, len(group.stable))

@@ -116,6 +116,42 @@ def test_a_member_without_a_journal_is_given_up(tmp_path: Path) -> None:
         check(tmp_path, rest=True)
 
 
+def test_nobody_is_blamed_for_what_another_holds_up() -> None:
+    """Total order needs everyone: when one of them is killed, nothing is delivered any more, and
+    nobody but that one is given up."""
+    peers = {name: f"127.0.0.1:{port}" for port, name in enumerate("abc", 7001)}
+    groups: dict[str, ordercast.Group] = {}
+
+    async def member(me: str) -> None:
+        settings = ordercast.Settings(window_bytes=2000)
+        async with (
+            ordercast.join(
+                "g", me=me, peers=peers, order="total_skeen", settings=settings
+            ) as group,
+            asyncio.TaskGroup() as tasks,
+        ):
+
+            async def send() -> None:
+                while True:
+                    await group.send(bytes(300))
+                    await asyncio.sleep(0.1)
+
+            groups[me] = group
+            tasks.create_task(send())
+            async for _ in group:
+                pass
+
+    async def story(world: World) -> list[tuple[str, ...]]:
+        members = {me: world.start(me, member, me) for me in peers}
+        await asyncio.sleep(5)
+        members["c"].kill()
+        await asyncio.sleep(300)
+        assert all(groups[me].why_held() for me in "ab")
+        return [groups[me].view.dead for me in "ab"]
+
+    assert run(story) == [("c",), ("c",)]
+
+
 @pytest.mark.parametrize("how", ["via:127.0.0.1:7001?size=3", "registry:{home}?size=3"])
 def test_members_find_each_other(tmp_path: Path, how: str) -> None:
     """Though they come one after the other, and listen wherever there is room."""

@@ -134,10 +134,13 @@ class Outgoing:
         self.busy = self._full or self.bytes >= self.limit
 
     def stuck_on(self, process: int) -> bool:
-        """Is it this member that others wait for?"""
-        standing = self._node.core.standing
+        """Is it this member's application that others wait for? Not if there is little that was
+        delivered to it: then someone else holds the rest up."""
+        standing, settings = self._node.core.standing, self._node.settings
         owed = standing.owed[process] - standing.taken[process]
-        return owed > self._node.settings.window_bytes
+        if owed <= settings.window_bytes:
+            return False
+        return owed - standing.undelivered(process) >= settings.told_bytes
 
     def flush(self) -> None:
         """Hand what there is to the protocol, as one bundle."""

@@ -45,6 +45,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} = {getattr(self, name)}: choose 0 or more")
 
+    @property
+    def told_bytes(self) -> int:
+        """An application has taken so much: its sender is told, whatever else there is to say."""
+        return max(self.window_bytes // 4, 1)
+
     def patience_s(self, *, journal: bool) -> float | None:
         """How long an absent member is waited for."""
         if self.dead_after_s is UNSET:

@@ -23,13 +23,15 @@ class Report(Struct, frozen=True, array_like=True, tag="report"):
 
 
 class Standing:
-    __slots__ = ("buried", "changed", "gone", "lacking", "me", "owed", "size", "taken")
+    __slots__ = ("buried", "changed", "costs", "gone", "lacking", "me", "owed", "size", "taken")
 
     def __init__(self, me: int, size: int) -> None:
         self.me = me
         self.size = size
         self.lacking: dict[int, int] = {}
         """By bundle, who it is for and has not delivered it, as far as is known: one bit each."""
+        self.costs: dict[int, int] = {}
+        """Of each of these, in bytes."""
         self.gone = 0
         """Bits of members that are not waited for any more."""
         self.buried: dict[int, tuple[int, frozenset[int]]] = {}
@@ -43,8 +45,8 @@ class Standing:
         """Bundles that someone has delivered since the host last looked."""
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """From a snapshot; those of older releases know nothing of the buried."""
-        self.buried = {}
+        """From a snapshot; those of older releases know nothing of the buried, nor of costs."""
+        self.buried, self.costs = {}, {}
         for name, value in state[1].items():
             setattr(self, name, value)
 
@@ -54,6 +56,7 @@ class Standing:
             lacking |= 1 << process
             self.owed[process] += cost
         self.lacking[number] = lacking & ~self.gone
+        self.costs[number] = cost
 
     def told(self, process: int, ranges: Sequence[int], taken: int) -> None:
         if len(ranges) % 2 or taken > self.owed[process]:
@@ -72,10 +75,14 @@ class Standing:
         lacking = self.lacking.get(number, 0)
         if lacking & bit:
             if lacking == bit:
-                del self.lacking[number]
+                self._settled(number)
             else:
                 self.lacking[number] = lacking ^ bit
             self.changed.append(number)
+
+    def _settled(self, number: int) -> None:
+        del self.lacking[number]
+        self.costs.pop(number, None)
 
     def took(self, process: int, taken: int) -> None:
         self.taken[process] = max(self.taken[process], taken)
@@ -90,7 +97,15 @@ class Standing:
             self.lacking[number] &= ~self.gone
             self.changed.append(number)
             if not self.lacking[number]:
-                del self.lacking[number]
+                self._settled(number)
+
+    def undelivered(self, process: int) -> int:
+        """Bytes that it has not said to have delivered."""
+        return sum(
+            self.costs.get(number, 0)
+            for number, lacking in self.lacking.items()
+            if lacking >> process & 1
+        )
 
     def outstanding(self) -> int:
         """Bytes that the slowest member has yet to take."""

@@ -65,7 +65,7 @@ class Turn:
         self._protocols = Timers(self._core, node.outgoing, self._timer_ends)
         self._report_timer: asyncio.TimerHandle | None = None
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._due_bytes = max(node.settings.window_bytes // 4, 1)
+        self._due_bytes = node.settings.told_bytes
         self._stopped = False
 
     @property

@@ -228,18 +228,36 @@ def test_why_a_message_is_held() -> None:
         ({"timeout_s": 0}, "timeout_s=0: give more than 0 seconds"),
         ({"timeout_s": "5"}, "timeout_s='5'"),
         ({"settings": {"window_bytes": 9}}, "give an ordercast.Settings"),
+        ({"me": 3}, "3 cannot be the name of a member"),
+        ({"group": 3}, "3 cannot be the name of a group"),
+        ({"peers": {3: "127.0.0.1:7000"}}, "3 cannot be the name of a member"),
+        ({"journal": 3}, "journal=3: give a directory"),
+        ({"trace": ["t"]}, r"trace=\['t'\]: give a directory"),
+        ({"keys": 3}, "keys=3: give a directory"),
+        ({"listen": 7000}, "listen=7000: give 'host:port' or a host"),
+        ({"on_progress": 3}, "on_progress=3: give a function"),
         ({"trace": "/proc/x"}, "no trace can be written to /proc/x: No such file"),
         ({"journal": "/proc/x"}, "/proc/x cannot be opened"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: str) -> None:
     async def run() -> None:
-        arguments: dict[str, Any] = {"me": "a", "peers": addresses("a"), **options}
+        arguments: dict[str, Any] = {"me": "a", "peers": addresses("a"), "group": "g", **options}
         with pytest.raises(ordercast.OrdercastError, match=words):
-            async with ordercast.join("g", **arguments):
+            async with ordercast.join(**arguments):
                 pass
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"window_bytes": "4"}, {"linger_s": None}, {"dead_after_s": True}, {"suspect_phi": 0}],
+)
+def test_a_setting_that_is_no_number_is_told(options: dict[str, Any]) -> None:
+    [(name, value)] = options.items()
+    with pytest.raises(UsageError, match=f"{name} = {value!r}: choose"):
+        ordercast.Settings(**options)
 
 
 def test_a_choice_is_listed_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -45,15 +46,24 @@ def wait_until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
         time.sleep(0.02)
 
 
-def start_launcher(directory: Path) -> subprocess.Popen[str]:
+def start_launcher(
+    directory: Path, program: str = PROGRAM, *, bytes_max: int | None = None
+) -> subprocess.Popen[str]:
+    """`bytes_max`: no file may become larger."""
+
+    def prepare() -> None:
+        # Whoever runs the tests in the background makes their children ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if bytes_max is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
+
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(directory)],
+        [sys.executable, "-c", program, str(directory)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Whoever runs the tests in the background makes their children ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=prepare,
     )
 
 
@@ -160,3 +170,25 @@ def test_a_member_whose_launcher_died_before_it_looked(tmp_path: Path) -> None:
         stdin=subprocess.PIPE,
     ) as member:
         assert member.wait(timeout=30) == 3
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_trace_that_does_not_fit_is_told_and_the_logs_are_kept(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    """A limit on the size of files, which the logs of members keep and the trace does not."""
+    program = PROGRAM.replace("messages=10_000, interval_ms=5", "messages=300, interval_ms=0")
+    if interrupted:
+        program = program.replace("messages=300, interval_ms=0", "messages=3000, interval_ms=1")
+    launcher = start_launcher(tmp_path / "t", program, bytes_max=60_000)
+    if interrupted:
+        assert launcher.stdout is not None
+        while launcher.stdout.readline() != "running\n":
+            assert launcher.poll() is None
+        time.sleep(0.5)
+        launcher.send_signal(signal.SIGINT)
+    _, errors = launcher.communicate(timeout=40)
+    assert f"{tmp_path}/t: the trace cannot be written: File too large; what members" in errors
+    assert launcher.returncode == (130 if interrupted else 1)
+    assert ("Traceback" in errors) is not interrupted  # which this program does not catch
+    assert sum(len(read_log(file)[1]) for file in (tmp_path / "t" / "members").glob("*.spans")) > 3

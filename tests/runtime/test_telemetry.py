@@ -85,6 +85,8 @@ def test_nothing_travels_unless_asked_for() -> None:
             assert (await anext(b)).payload == b"plain"
             await ordercast.traced(a, propagate=True, provider=traces).send(b"wrapped")
             assert (await anext(b)).payload.startswith(MAGIC)
+            tracing = ordercast.traced(a, propagate=True, provider=traces)
+            assert [(await anext(tracing)).payload for _ in range(2)] == [b"plain", b"wrapped"]
 
     asyncio.run(run())
 

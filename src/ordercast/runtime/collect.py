@@ -43,6 +43,8 @@ def collect(
     counts = Counter[str]()
     payloads: dict[str, str] = {}
     for file in log_files(logs, f"p{process}"):
+        if not file.stat().st_size:
+            continue  # no room on the disk even for how it begins, as the member has said
         spans = read_log(file)[1]
         payloads |= excerpts_in(spans, at_most=EXCERPTS_MAX - len(payloads))
         for span in spans:

@@ -73,7 +73,15 @@ async def join(
     settings      what may be tuned: `ordercast.Settings`
     """
     check_wishes(
-        sync=sync, journal=journal, replay_from=replay_from, timeout_s=timeout_s, settings=settings
+        listen=listen,
+        keys=keys,
+        journal=journal,
+        sync=sync,
+        replay_from=replay_from,
+        trace=trace,
+        timeout_s=timeout_s,
+        on_progress=on_progress,
+        settings=settings,
     )
     algorithm = catalog.choose(order, reliability)
     entrance = Entrance(group, me, peers, listen=listen, keys=keys, insecure=insecure)

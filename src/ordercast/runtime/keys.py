@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 def check_name(name: str, what: str = "member") -> str:
     """The name itself, if it can be that of a member or a group."""
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be the name of a {what}: take 1 to 63 letters, digits, '.', '_' "
             "and '-', a letter or digit first"

@@ -9,12 +9,17 @@ members, also those that stand still (see `leash`); their logs stay in `members/
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import logging
+import os
 import shutil
 import time
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ordercast.errors import OrdercastError
 from ordercast.runtime.child import Child
 from ordercast.runtime.collect import Tally, collect, manifest_of
 from ordercast.runtime.crew import Crew
@@ -23,6 +28,10 @@ from ordercast.runtime.plan import MemberOutcome, Outcome, Plan, Progress
 from ordercast.trace import Manifest, TraceWriter
 
 __all__ = ["launch"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+
+logger = logging.getLogger(__name__)
 
 
 async def launch(
@@ -40,7 +49,7 @@ async def launch(
     """
     plan.check()
     started = time.monotonic()
-    with TraceWriter(directory) as writer:
+    with _full_disks_told(directory), TraceWriter(directory) as writer:
         logs = directory / "members"
         logs.mkdir()
         crew = Crew(plan, logs, progress or (lambda step: None), audience)
@@ -90,6 +99,25 @@ async def launch(
         traffic=crew.network.traffic if crew.network is not None else None,
         duration_s=duration_s,
     )
+
+
+@contextlib.contextmanager
+def _full_disks_told(directory: Path) -> Iterator[None]:
+    """Where the trace cannot be written, the members' logs stay: nobody has removed them then."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        words = (
+            f"{directory}: the trace cannot be written: {os.strerror(error.errno)}; what members "
+            f"wrote is in {directory / 'members'}"
+        )
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # nobody is there to catch it
+            logger.error(words)
+            raise asyncio.CancelledError from None
+        raise OrdercastError(words) from None
 
 
 def _outcome(child: Child, tally: Tally) -> MemberOutcome:

@@ -39,11 +39,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
             value = getattr(self, name)
-            if value not in (None, UNSET) and not 0 < value < math.inf:
-                raise UsageError(f"{name} = {value}: choose more than 0")
+            if value not in (None, UNSET) and not (_is_number(value) and 0 < value < math.inf):
+                raise UsageError(f"{name} = {value!r}: choose more than 0")
         for name in ("linger_s", "keep_bytes", "excerpt_chars"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"{name} = {getattr(self, name)}: choose 0 or more")
+            value = getattr(self, name)
+            if not (_is_number(value) and 0 <= value < math.inf):
+                raise UsageError(f"{name} = {value!r}: choose 0 or more")
 
     @property
     def told_bytes(self) -> int:
@@ -55,3 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if self.dead_after_s is UNSET:
             return None if journal else DEAD_AFTER_S
         return self.dead_after_s
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -53,6 +53,11 @@ class TracedDelivery(Delivery, frozen=True):
 def traced(
     group: Group, *, propagate: bool = False, provider: trace.TracerProvider | None = None
 ) -> Traced:
+    """The group, with a span for each message that is sent, and for each that is worked on.
+
+    propagate   tell the others what the sender was doing: all members have to wrap theirs
+    provider    of the spans, if not the global one
+    """
     return Traced(group, propagate=propagate, provider=provider)
 
 
@@ -92,6 +97,12 @@ class Traced:
                 delivery.time_us,
                 context,
             )
+
+    async def __anext__(self) -> TracedDelivery:
+        """One delivery, for `anext(traced)`."""
+        async for delivery in self:
+            return delivery
+        raise StopAsyncIteration
 
     @contextmanager
     def processing(self, delivery: TracedDelivery) -> Iterator[Span]:

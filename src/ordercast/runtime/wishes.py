@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ordercast.errors import UsageError
+from ordercast.runtime.keys import KeyFiles
 from ordercast.runtime.settings import Settings
 
 __all__ = ["check_wishes"]
@@ -17,13 +18,24 @@ SYNCS = ("write", "disk")
 
 def check_wishes(
     *,
+    listen: object,
+    keys: object,
+    journal: object,
     sync: object,
-    journal: Path | str | None,
     replay_from: object,
+    trace: object,
     timeout_s: object,
+    on_progress: object,
     settings: object,
 ) -> None:
     """Raises a sentence for the first wish that makes no sense."""
+    for name, place in {"keys": keys, "journal": journal, "trace": trace}.items():
+        if not isinstance(place, str | Path | KeyFiles | None):
+            raise UsageError(f"{name}={place!r}: give a directory, as a str or a Path")
+    if not isinstance(listen, str | None):
+        raise UsageError(f"listen={listen!r}: give 'host:port' or a host")
+    if on_progress is not None and not callable(on_progress):
+        raise UsageError(f"on_progress={on_progress!r}: give a function, which gets a Presence")
     if sync not in SYNCS:
         raise UsageError(f"sync={sync!r}: choose one of 'write' and 'disk'")
     if sync == "disk" and journal is None:

@@ -177,15 +177,14 @@ def test_a_trace_that_does_not_fit_is_told_and_the_logs_are_kept(
     tmp_path: Path, interrupted: bool
 ) -> None:
     """A limit on the size of files, which the logs of members keep and the trace does not."""
-    program = PROGRAM.replace("messages=10_000, interval_ms=5", "messages=300, interval_ms=0")
-    if interrupted:
-        program = program.replace("messages=300, interval_ms=0", "messages=3000, interval_ms=1")
+    short = PROGRAM.replace("messages=10_000, interval_ms=5", "messages=300, interval_ms=0")
+    program = PROGRAM if interrupted else short
     launcher = start_launcher(tmp_path / "t", program, bytes_max=60_000)
     if interrupted:
         assert launcher.stdout is not None
         while launcher.stdout.readline() != "running\n":
             assert launcher.poll() is None
-        time.sleep(0.5)
+        time.sleep(1)  # until there is more to write than may be
         launcher.send_signal(signal.SIGINT)
     _, errors = launcher.communicate(timeout=40)
     assert f"{tmp_path}/t: the trace cannot be written: File too large; what members" in errors

@@ -56,6 +56,7 @@ def test_a_violation_is_told_while_the_group_runs(tmp_path: Path) -> None:
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 130, errors
     assert "what happened so far is in runs" in errors
+    assert "stopping Spark; Ctrl-C again ends it at once" in errors
     assert "Traceback" not in errors
     [directory] = (tmp_path / "runs").iterdir()
     assert not (directory / "members").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -53,6 +54,9 @@ def following(
     follower.start(options, WATCH_SETTINGS | config)
     try:
         yield follower
+    except KeyboardInterrupt:
+        print("stopping Spark; Ctrl-C again ends it at once", file=sys.stderr)
+        raise
     finally:
         follower.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -357,3 +358,35 @@ def test_a_kill_breaks_connections(silently: bool) -> None:
 
     found = run(story, delay_s=(0.1, 0.1))
     assert found is None if silently else found == pytest.approx(5.1)
+
+
+def test_who_ends_leaves_no_socket_behind() -> None:
+    """Neither a server nor a connection that it never closed; but tasks may say good-bye."""
+
+    async def careless() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await reader.read()
+            finally:
+                writer.write(b"bye")
+
+        await asyncio.start_server(serve, "h", PORT)
+        await asyncio.sleep(5)
+
+    async def call_and_wait() -> bytes:
+        reader, _ = await asyncio.open_connection("h", PORT)
+        with contextlib.suppress(ConnectionResetError):
+            while True:
+                heard.append(await reader.read(3))
+        return b"".join(heard)
+
+    heard: list[bytes] = []
+
+    async def story(world: World) -> bytes:
+        server, client = world.start("server", careless), world.start("client", call_and_wait)
+        await server
+        answer: bytes = await client
+        await world.start("server", careless)
+        return answer
+
+    assert run(story) == b"bye"

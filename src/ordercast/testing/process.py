@@ -63,10 +63,7 @@ class Process:
         if not self.running:
             return
         self._killed = True
-        for server in self.servers:
-            server.vanish()
-        for transport in list(self.transports):
-            transport.vanish(silently=silently)
+        self._close_all(silently=silently)
         for forget in self.wills:
             forget()
         self._end.set_result(None)
@@ -119,10 +116,17 @@ class Process:
             self._world.look_at_last(task)
 
     def _ended(self, main: asyncio.Task[Any]) -> None:
+        """Its other tasks are cancelled, as at the end of `asyncio.run`."""
+        others = self._tasks - {main}
+        for task in others:
+            task.cancel()
+        waiting = asyncio.gather(*others, return_exceptions=True)
+        waiting.add_done_callback(lambda _: self._finish(main))
+
+    def _finish(self, main: asyncio.Task[Any]) -> None:
         if self._end.done():
             return
-        for task in self._tasks:  # as at the end of `asyncio.run`
-            task.cancel()
+        self._close_all(silently=False)
         if main.cancelled():
             self._end.cancel()
         elif (error := main.exception()) is None:
@@ -133,6 +137,13 @@ class Process:
             self._end.exception()  # whoever awaits it gets it; if nobody does, the world does
             if not self._awaited:
                 self._world.fail(error)
+
+    def _close_all(self, *, silently: bool) -> None:
+        """What the system does with the sockets of a process that is no more."""
+        for server in self.servers:
+            server.vanish()
+        for transport in list(self.transports):
+            transport.vanish(silently=silently)
 
 
 def _owner(handle: Any) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -121,6 +122,16 @@ def test_what_cannot_be_gets_one_sentence(
     [said] = [line for line in done.err.splitlines() if not line.endswith("…")]
     assert sentence in said
     assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "output", "table.csv"]
+
+
+def test_a_pipe_is_called_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for source, what in ((tmp_path / "pipe", "a pipe"), (Path(os.devnull), "neither a file nor a")):
+        assert main(["import", str(source), "-o", str(tmp_path / "trace")]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert f"{source}: it is {what}" in said
+        assert "save the log to a file first" in said
 
 
 def test_localized_order_decides_the_exit_code(

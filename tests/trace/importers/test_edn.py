@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -120,3 +121,46 @@ def test_what_is_broken_is_told_with_its_line(text: str, sentence: str) -> None:
 def test_forms_know_where_they_begin() -> None:
     lines = ["[{:a\n", "1}\n", "\n", "{:a 2} 3]\n"]
     assert [line for line, _ in read_edn(lines, name="x")] == [1, 4, 4]
+
+
+def survivors(text: str) -> tuple[list[Any], list[str]]:
+    """What is left of a broken text, and what is said about the rest."""
+    said: list[str] = []
+
+    def refuse(line: int, reason: str) -> None:
+        said.append(f"{line}: {reason}")
+
+    lines = text.splitlines(keepends=True)
+    return [form for _, form in read_edn(lines, name="x.edn", refuse=refuse)], said
+
+
+@pytest.mark.parametrize(
+    ("text", "forms", "said"),
+    [
+        ("{:a}\n{:b 1}\n", [{"b": 1}], ["1: a map with a key that has no value"]),
+        ("{:a} {:b 1}", [{"b": 1}], ["1: a map with a key that has no value"]),
+        ("{:b 1}\n{:a [1 2\n{:c 3}\n", [{"b": 1}, {"c": 3}], ["2: '[' is never closed"]),
+        ("[{:b 1}\n {:a (1 2\n {:c 3}]", [{"b": 1}, {"c": 3}], ["3: ']' where expected ')'"]),
+        ("[{:b 1}\n {:c 3}\n {:a", [{"b": 1}, {"c": 3}], ["3: '{' is never closed"]),
+        ("[{:b 1}\n {:c 3}\n", [{"b": 1}, {"c": 3}], ["1: '[' is never closed"]),
+        ("{:a [1}\n :b 2}\n{:c 3}\n", [{"c": 3}], ["1: '}' where expected ']'"]),
+        ("{:b 1}}\n{:c 3}", [{"b": 1}, {"c": 3}], ["1: '}' where nothing is open"]),
+        ('{:b 1}\n"open\n{:c 3}\n', [{"b": 1}, {"c": 3}], ["2: a string that is never closed"]),
+        ("[1 12x #_ ##what {:a #_} 2]", [1, 2], ANY),
+    ],
+)
+def test_what_is_broken_is_left_out_if_that_is_wanted(
+    text: str, forms: list[Any], said: Any
+) -> None:
+    assert survivors(text) == (forms, said)
+
+
+@given(st.text(alphabet='{}[]()#_":\\; a1\n', max_size=60))
+def test_what_is_left_out_never_stops_the_reader(text: str) -> None:
+    forms, said = survivors(text)
+    try:
+        whole = read(text)
+    except TraceError:
+        assert said
+    else:
+        assert (forms, said) == (whole, [])

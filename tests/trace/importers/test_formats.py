@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,6 +72,61 @@ def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
 def test_the_format_is_recognised(format: str, tmp_path: Path) -> None:
     [first, *_] = GOOD[format].write(tmp_path / "source")
     assert detect(first) == format
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_mark_at_the_start_of_a_file_is_passed_over(format: str, tmp_path: Path) -> None:
+    sample = GOOD[format]
+    for name in ("plain", "marked"):
+        (tmp_path / name).mkdir()
+    marked = replace(sample, files={name: f"\ufeff{text}" for name, text in sample.files.items()})
+    found = imported(marked, tmp_path / "marked", format)
+    assert found == imported(sample, tmp_path / "plain", format)
+    assert detect(tmp_path / "marked" / "source" / next(iter(sample.files))) == format
+
+
+def test_a_mark_before_one_object_or_a_quote_is_passed_over(tmp_path: Path) -> None:
+    whole = json.dumps(json.loads(GOOD["otlp"].files["a.jsonl"].splitlines()[0]), indent=1)
+    quoted = '"process","kind","message"\n"a","send","m"\n'
+    for format, name, text in (("otlp", "a.json", whole), ("table", "a.csv", quoted)):
+        (tmp_path / name).write_text(f"\ufeff{text}")
+        done = import_trace([tmp_path / name], tmp_path / format, format=format)
+        assert done.events == 1
+
+
+@pytest.mark.parametrize("format", ["auto", *FORMATS])
+def test_a_compressed_log_must_be_unpacked(format: str, tmp_path: Path) -> None:
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        (tmp_path / "a1.gz").write_bytes(pack(b"b 1\n"))
+        with pytest.raises(TraceError, match=r"a1\.gz: it is compressed: unpack it first$"):
+            import_trace([tmp_path / "a1.gz"], tmp_path / "trace", format=format)
+
+
+MANY = {
+    "table": "process,kind,message\n" + "".join(f"a,send,m{n}\n" for n in range(25_000)),
+    "shiviz": "".join(f'a {{"a":{n}}}\nsends {n}\n' for n in range(1, 25_001)),
+    "broadcast": "".join(f"b {n}\n" for n in range(1, 200_001)),
+}
+
+
+@pytest.mark.parametrize("format", MANY)
+def test_progress_goes_on_while_the_trace_is_written(format: str, tmp_path: Path) -> None:
+    source = tmp_path / "a1.csv"
+    source.write_text(MANY[format])
+    size, told = source.stat().st_size, [0]
+    chosen = Options(send="sends") if format == "shiviz" else Options()
+    import_trace(
+        *([source], tmp_path / "trace"),
+        format=format,
+        options=chosen,
+        advance=lambda count: told.append(told[-1] + count),
+    )
+    assert told == sorted(told)
+    if format == "broadcast":
+        assert told[-1] == size
+    else:
+        assert size // 2 in told
+        assert size * 0.8 < told[-1] <= size
 
 
 @pytest.mark.parametrize("format", FORMATS)

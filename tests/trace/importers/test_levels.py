@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,24 @@ def test_dslab_crashes_are_of_all_processes_of_a_node(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("reached", ["MessageReceived", "LocalMessageSent"])
+def test_dslab_processes_that_something_reaches_have_a_log(reached: str, tmp_path: Path) -> None:
+    message = {"src_proc": "a", "dst_proc": "b", "msg": {"data": "1"}}
+    sent = entry("ProcessStarted", node="n", proc="a") + entry("MessageSent", msg_id="2", **message)
+    (tmp_path / "silent").mkdir()
+    trace, done = taken("dslab", sent, tmp_path / "silent")
+    assert not trace.manifest.complete
+    assert done.report.notes == ["there is no log of b"]
+    trace, done = taken("dslab", sent + entry(reached, msg_id="2", proc="b"), tmp_path)
+    assert trace.manifest.complete
+    assert not done.report.notes
+
+
+def test_dslab_names_are_text(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"line 1: a ProcessStarted without a proper 'proc'"):
+        taken("dslab", entry("ProcessStarted", node="n", proc=5), tmp_path)
+
+
 def test_dslab_arrivals_of_nothing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"line 1: '7' arrives, and nobody is seen to send it"):
         taken("dslab", entry("MessageReceived", msg_id="7"), tmp_path)
@@ -109,6 +128,53 @@ def test_otlp_producers_that_are_not_in_the_export_are_holes(tmp_path: Path) -> 
     assert trace.manifest.processes == ("a", "b", "c", "?")
     assert not trace.manifest.complete
     assert verdicts(trace)["no_creation"] == "unknown"
+
+
+def test_otlp_spans_that_are_exported_again_are_taken_once(tmp_path: Path) -> None:
+    first, second, *_ = OTLP_GOOD.splitlines(keepends=True)
+    both = span("c", "6", 5, 70, "1", "3")
+    log = OTLP_GOOD + both
+    (tmp_path / "once").mkdir()
+    once, _ = taken("otlp", log, tmp_path / "once")
+    again, done = taken("otlp", log + second + first + both + second, tmp_path)
+    assert again.events == once.events
+    assert again.manifest.complete
+    assert "spans that are exported again, unchanged: 4; each is taken once" in done.report.notes
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        span("b", "2", 5, 21, "1"),
+        span("b", "2", 5, 20, "1", "3"),
+        span("c", "2", 5, 20, "1"),
+        span("a", "1", 4, 11),
+    ],
+)
+def test_otlp_spans_that_are_exported_again_otherwise_are_refused(
+    other: str, tmp_path: Path
+) -> None:
+    sentence = r"line 6: the span 0+[12]/0+[12] is exported a second time, and is not the same"
+    with pytest.raises(TraceError, match=sentence):
+        taken("otlp", OTLP_GOOD + other, tmp_path)
+    (tmp_path / "once").mkdir()
+    once, _ = taken("otlp", OTLP_GOOD, tmp_path / "once")
+    skipped, done = taken("otlp", OTLP_GOOD + other, tmp_path, skip_bad_rows=True)
+    assert (skipped.events, done.report.bad) == (once.events, 1)
+
+
+def test_otlp_notes_say_which_name_is_taken(tmp_path: Path) -> None:
+    named = OTLP_GOOD.replace("service.instance.id", "service.name")
+    for name, log, words, processes in (
+        ("named", named, "its service.name is taken", ("a", "b", "c")),
+        ("unnamed", OTLP_GOOD.replace("service.instance.id", "host"), "'unnamed'", ("unnamed",)),
+    ):
+        (tmp_path / name).mkdir()
+        trace, done = taken("otlp", log, tmp_path / name)
+        assert trace.manifest.processes == processes
+        [_, note] = done.report.notes
+        assert words in note
+        assert ("is taken, as if" in note) == (name == "named")
 
 
 def test_otlp_consumers_only_receive_or_deliver(tmp_path: Path) -> None:
@@ -140,6 +206,32 @@ def test_jepsen_failures_were_not_sent_and_crashes_are(tmp_path: Path) -> None:
     # c0 never read, so nothing is known of what it has.
     assert trace.events[0].destinations == (1,)
     assert verdicts(trace)["agreement"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("place", "bad", "sentence"),
+    [
+        (4, "{:type :ok :f}\n", "line 5: a map with a key that has no value"),
+        (4, "{:type :ok, :f :read, :value [1\n", "line 5: '[' is never closed"),
+        (4, "{:type :ok, :f :read, :value [1}\n", "line 5: '}' where expected ']'"),
+        (4, '{:type :ok, :error "no\n', "line "),
+        (4, "{:type :ok, :f :read, :value 12x}\n", "line 5: not a number: '12x'"),
+        (9, "{:type :ok, :f :re", "line 10: '{' is never closed"),
+    ],
+)
+def test_jepsen_operations_that_cannot_be_read_are_left_out(
+    place: int, bad: str, sentence: str, tmp_path: Path
+) -> None:
+    lines = JEPSEN_GOOD.splitlines(keepends=True)
+    log = "".join([*lines[:place], bad, *lines[place:]])
+    with pytest.raises(TraceError, match=re.escape(sentence)):
+        taken("jepsen", log, tmp_path, "history.edn")
+    (tmp_path / "good").mkdir()
+    good, _ = taken("jepsen", JEPSEN_GOOD, tmp_path / "good", "history.edn")
+    trace, done = taken("jepsen", log, tmp_path, "history.edn", skip_bad_rows=True)
+    assert trace.events == good.events
+    assert done.report.bad == 1
+    assert not trace.manifest.complete
 
 
 def test_jepsen_reads_show_duplicates_losses_and_forgeries(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -70,6 +72,126 @@ def test_order_is_by_position_then_clock_then_line(tmp_path: Path) -> None:
         assert trace.manifest.extra.get("clock") == ("wall" if field == "time" else None)
 
 
+CLOSE = {
+    "dates": ("us", "2026-01-01T00:00:00.{}Z", "123456788", "123456789"),
+    "a comma": ("us", "2026-01-01 00:00:00,{}+02:00", "1234567", "1234568"),
+    "ns": ("ns", "{}", "1700000000000000001", "1700000000000000002"),
+    "s": ("s", "{}", "1700000000.1234567891", "1700000000.1234567892"),
+    "us": ("us", "{}", "1700000000123456.7", "1700000000123456.8"),
+}
+
+
+@pytest.mark.parametrize(("unit", "form", "first", "second"), CLOSE.values(), ids=CLOSE)
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_clocks_tell_the_order_with_all_their_digits(
+    unit: str, form: str, first: str, second: str, suffix: str, tmp_path: Path
+) -> None:
+    # The later one stands first. In JSON a number has no quotes.
+    quote = "" if (suffix, form) == ("jsonl", "{}") else '"'
+    row = {
+        "csv": "a,send,{},{}\n",
+        "jsonl": '{{"process":"a","kind":"send","message":"{}","time":{}}}\n',
+    }[suffix]
+    text = "process,kind,message,time\n" if suffix == "csv" else ""
+    for message, digits in (("m2", second), ("m1", first)):
+        text += row.format(message, quote + form.format(digits) + quote)
+    [trace] = taken({f"r.{suffix}": text}, tmp_path, time_unit=unit)
+    assert trace.manifest.extra["messages"] == {"0:1": "m1", "0:2": "m2"}
+    [one, two] = [event.time_us for event in trace.events]
+    assert one == two
+    assert one is not None
+    assert 10**15 < one < 10**16
+
+
+def test_parquet_clocks_have_nanoseconds(tmp_path: Path) -> None:
+    times = [1_700_000_000_000_000_002, 1_700_000_000_000_000_001]
+    columns = {"process": ["a", "a"], "kind": ["send"] * 2, "message": ["m2", "m1"]}
+    clock = pa.array(times, pa.timestamp("ns"))
+    pq.write_table(pa.table(columns | {"time": clock}), tmp_path / "t.parquet")
+    import_trace([tmp_path / "t.parquet"], tmp_path / "trace")
+    [trace] = Trace.load(tmp_path / "trace")
+    assert trace.manifest.extra["messages"] == {"0:1": "m1", "0:2": "m2"}
+    assert [event.time_us for event in trace.events] == [1_700_000_000_000_000] * 2
+
+
+def test_large_numbers_without_a_unit_still_tell_the_order(tmp_path: Path) -> None:
+    rows = (
+        "process,kind,message,time\na,send,m2,1700000000000000002\na,send,m1,1700000000000000001\n"
+    )
+    [trace] = taken({"r.csv": rows}, tmp_path)
+    assert trace.manifest.extra["messages"] == {"0:1": "m1", "0:2": "m2"}
+
+
+SEND = '{"process":"a","kind":"send","message":"m"}\n'
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('{"process":["a"],"kind":"send","message":"n"}', "the column 'process' is a list, and"),
+        ('{"process":true,"kind":"send","message":"n"}', "the column 'process' is true or false"),
+        ('{"process":"a","kind":"send","message":{"k":1}}', "the column 'message' is an object"),
+        ('{"process":"a","kind":["send"],"message":"n"}', "the column 'kind' is a list"),
+        ('{"process":"a","kind":"send","message":"n","bytes":true}', "the column 'bytes' is true"),
+        (
+            '{"process":"a","kind":"send","message":"n","destinations":{"b":1}}',
+            "the column 'destinations' is an object, and text or a number is expected",
+        ),
+        (
+            '{"process":"a","kind":"send","message":"n","destinations":[["b"]]}',
+            "a value of 'destinations' is a list",
+        ),
+        (
+            '{"process":"a","kind":"send","message":"n","destinations":["b",null]}',
+            "a value of 'destinations' is empty, and a name is expected",
+        ),
+    ],
+)
+def test_values_of_the_wrong_type_make_a_bad_row(row: str, sentence: str, tmp_path: Path) -> None:
+    columns = SEND.replace("}", ',"bytes":1,"destinations":["b"]}')
+    (tmp_path / "skipped").mkdir()
+    with pytest.raises(TraceError, match=rf"r\.jsonl, line 2: {re.escape(sentence)}"):
+        taken({"r.jsonl": columns + row}, tmp_path)
+    [trace] = taken({"r.jsonl": columns + row}, tmp_path / "skipped", skip_bad_rows=True)
+    assert trace.manifest.extra["imported"]["left_out"] == 1
+    assert len(trace.events) == 1
+
+
+@pytest.mark.parametrize("time", ["true", "[1]", '{"t":1}', "1e999", '"nan"'])
+def test_a_clock_that_is_no_time_makes_a_bad_row(time: str, tmp_path: Path) -> None:
+    row = SEND.replace("}", f',"time":{time}}}')
+    with pytest.raises(
+        TraceError, match=r"line 1: (the column 'time' is|time is '[\w+]+', neither)"
+    ):
+        taken({"r.jsonl": row}, tmp_path)
+
+
+def test_whole_numbers_are_the_same_message_however_written(tmp_path: Path) -> None:
+    sends = [f'{{"process":"a","kind":"send","message":{n}}}' for n in ("1", "2.5", "100", "0")]
+    heard = [
+        f'{{"process":"b","kind":"deliver","message":{n}}}' for n in ("1.0", "2.50", "1e2", "-0.0")
+    ]
+    [trace] = taken({"r.jsonl": "\n".join(sends + heard)}, tmp_path)
+    assert trace.manifest.complete
+    ids = {"0:1": "1", "0:2": "2.5", "0:3": "100", "0:4": "0"}
+    assert trace.manifest.extra["messages"] == ids
+    # A column with gaps is one of floats, for pandas.
+    columns = {"process": ["a", "a"], "kind": ["send", "crash"], "message": [7.0, float("nan")]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    import_trace([tmp_path / "t.parquet"], tmp_path / "parquet")
+    [trace] = Trace.load(tmp_path / "parquet")
+    assert trace.manifest.extra["messages"] == {"0:1": "7"}
+
+
+def test_rows_at_the_same_position_are_noted(tmp_path: Path) -> None:
+    note = "rows of one process have the same position: these are in the order of the lines"
+    log = "process,kind,message,position\na,send,m1,1\nb,send,m2,1\na,send,m3,2\n"
+    for name, text, notes in (("apart", log, None), ("tied", log + "a,send,m4,2\n", [note])):
+        (tmp_path / name).mkdir()
+        [trace] = taken({"r.csv": text}, tmp_path / name)
+        assert trace.manifest.extra["imported"].get("notes") == notes
+
+
 def test_own_numbers_are_kept_and_forgeries_are_seen(tmp_path: Path) -> None:
     log = (
         "process,kind,origin,number,destinations,bytes\n"
@@ -109,6 +231,11 @@ def test_kafka_keeps_order_only_within_a_partition(tmp_path: Path) -> None:
     [
         ("host,kind,message\n1,send,m\n", {}, r"which column is the process\? say it with --map"),
         ("process,kind\na,send\n", {}, "which columns are the message"),
+        (
+            "process,kind,message,message\na,send,m,n\n",
+            {},
+            r"r\.csv: two columns are called 'message', so which of them is the message",
+        ),
         (
             "a,b\n1,2\n",
             {"map": {"process": "c"}},

@@ -19,6 +19,7 @@ from ordercast.pipeline.blobs import unpack
 from ordercast.pipeline.described import DESCRIBED, describe
 from ordercast.pipeline.reading.joining import join_records
 from ordercast.pipeline.reading.parsing import parse
+from ordercast.pipeline.reading.repeats import told_once
 from ordercast.pipeline.reading.shares import cut, settled, shares_of
 from ordercast.pipeline.reading.stamps import understand
 from ordercast.pipeline.reading.task import IDS, Told, rows_of
@@ -123,6 +124,8 @@ class _Found(NamedTuple):
         else:
             records = records.withColumn("place", F.coalesce("place", "seq"))
             FORMATS[format].conclude(self.report, {kind for one in told for kind in one.kinds})
+            if format == "otlp":
+                records = told_once(records, self.report)
         crashed, to = self.options.crashed, self.options.to or "receivers"
         joined = join_records(records, self.report, crashed=crashed, to=to, mentioned=mentioned)
         self.kept.append(joined.kept)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from ordercast.errors import UsageError
 from ordercast.trace.importers.base import Report, Where, natural
-from ordercast.trace.importers.store import LAST, NOBODY, NOBODY_NOTE
+from ordercast.trace.importers.store import LAST, NOBODY, NOBODY_NOTE, TIED_NOTE
 
 __all__ = ["Joined", "join_records", "named"]
 
@@ -47,11 +47,13 @@ def join_records(
     """in: records: `task.RECORDS`, where `seq` may be of any type that has an order, and `place`
     is not null; asked for twice. mentioned: `named`, processes besides those that records name."""
     messages = _messages(records).persist()
-    facts = _facts(records, messages, mentioned).collect()
+    facts = _facts(records, messages, mentioned, by_position=report.by_position).collect()
     again = sum(fact["again"] for fact in facts)
     if again:
         _tell_second_sends(records, messages, again, report)
     names = _tell_names(facts, report)
+    if any(fact["tied"] for fact in facts):
+        report.note(TIED_NOTE)
     ends = _ends(names, crashed)
     indices = records.sparkSession.createDataFrame(
         [(run, dict(_indexed(those))) for run, those in report.processes.items()],
@@ -85,7 +87,9 @@ def _messages(records: DataFrame) -> DataFrame:
         .groupBy(*_MESSAGE)
         .agg(
             F.count_if(is_send).alias("sends"),
-            F.min(F.when(is_send, F.struct("seq", "place", "process", "number"))).alias("send"),
+            F.min(F.when(is_send, F.struct("seq", "place", "finer", "process", "number"))).alias(
+                "send"
+            ),
             F.collect_set(F.when(is_arrival, F.col("process"))).alias("receivers"),
             F.min(F.when(is_arrival, F.struct(unknown.alias("un"), "seq", "origin"))).alias("one"),
             F.min(F.when(is_arrival, F.col("number"))).alias("number"),
@@ -103,7 +107,7 @@ def _messages(records: DataFrame) -> DataFrame:
         (lost & F.col("unknown")).alias("nobody"),
         F.when(lost, named).otherwise(F.col("send.process")).alias("origin"),
         F.when(lost, F.col("number")).otherwise(F.col("send.number")).alias("own"),
-        F.col("send.place").alias("place"),
+        *("send.place", "send.finer"),
         F.col("send.seq").alias("sent"),
         F.when(lost, F.col("seq")).otherwise(F.col("send.seq")).alias("seq"),
     )
@@ -112,7 +116,7 @@ def _messages(records: DataFrame) -> DataFrame:
 
 def _numbered(whose: DataFrame) -> DataFrame:
     """Those that nobody is seen to send come behind those of the same origin that are sent."""
-    in_order = Window.partitionBy("run", "origin").orderBy("lost", "place", "seq")
+    in_order = Window.partitionBy("run", "origin").orderBy("lost", "place", "finer", "seq")
     nth, lost = F.row_number().over(in_order), F.col("lost")
     counted = whose.withColumn("nth", nth).withColumn(
         "number", F.when(~lost, F.coalesce("own", F.col("nth")))
@@ -132,27 +136,39 @@ def named(frame: DataFrame, names: Column, *, logged: bool) -> DataFrame:
     return frame.select("run", F.explode(names).alias("name"), F.lit(logged).alias("logged"))
 
 
-def _facts(records: DataFrame, messages: DataFrame, mentioned: DataFrame | None) -> DataFrame:
-    """out: run, name, logged, nobody, new, again: the last three of messages of that origin"""
+def _facts(
+    records: DataFrame, messages: DataFrame, mentioned: DataFrame | None, *, by_position: bool
+) -> DataFrame:
+    """out: run, name, logged, tied (are two of its records at the same place?), nobody, new, again:
+    the last three of messages of that origin"""
     none = F.array().cast("array<string>")
     others = F.concat(F.array("origin"), F.coalesce("destinations", none))
     people = named(records, F.array("process"), logged=True)
     people = people.union(named(records, others, logged=False))
     people = people if mentioned is None else people.union(mentioned)
+    people = people.withColumn("tied", F.lit(False))
+    people = people.union(_tied(records)) if by_position else people
     nothing = [F.lit(False).alias("nobody"), *(F.lit(0).alias(name) for name in ("new", "again"))]
     origins = messages.select(
         "run",
         F.col("origin").alias("name"),
-        F.lit(False).alias("logged"),
+        *(F.lit(False).alias(name) for name in ("logged", "tied")),
         "nobody",
         F.col("own").isNull().cast("int").alias("new"),
         F.greatest(F.col("sends") - 1, F.lit(0)).alias("again"),
     )
     found = people.select("*", *nothing).union(origins).where(F.col("name").isNotNull())
     return found.groupBy("run", "name").agg(
-        *(F.max(name).alias(name) for name in ("logged", "nobody")),
+        *(F.max(name).alias(name) for name in ("logged", "tied", "nobody")),
         *(F.sum(name).alias(name) for name in ("new", "again")),
     )
+
+
+def _tied(records: DataFrame) -> DataFrame:
+    """out: run, name, logged, tied: who has several records at the same place"""
+    places = records.groupBy("run", F.col("process").alias("name"), "place").count()
+    yes = (F.lit(True).alias(name) for name in ("logged", "tied"))
+    return places.where(F.col("count") > 1).select("run", "name", *yes)
 
 
 def _tell_second_sends(records: DataFrame, messages: DataFrame, count: int, report: Report) -> None:
@@ -213,7 +229,7 @@ def _events(records: DataFrame, messages: DataFrame, indices: DataFrame, to: str
     )
     joined = records.join(about, [*_MESSAGE], "left")
     first = joined.where((F.col("kind") != "send") | (F.col("seq") == F.col("sent")))
-    in_order = Window.partitionBy("run", "process").orderBy("place", "seq")
+    in_order = Window.partitionBy("run", "process").orderBy("place", "finer", "seq")
     place = F.row_number().over(in_order) - 1
     placed = first.withColumn("position", place).join(indices, "run")
 

@@ -159,6 +159,7 @@ def _records(meanings: DataFrame, heard: DataFrame) -> DataFrame:
         F.lit(None).cast("array<string>").alias("destinations"),
         "time_us",
         F.lit(None).cast("int").alias("bytes"),
+        F.lit(0).cast("long").alias("finer"),
     )
 
 

@@ -51,6 +51,10 @@ RECORDS = pa.schema(
         "destinations": pa.list_(pa.string()),
         "time_us": pa.int64(),
         "bytes": pa.int32(),
+        "finer": pa.int64(),
+        "span": pa.string(),
+        "content": pa.int64(),
+        "link": pa.int32(),
     }
 )
 """A `Record`; `place` is null where `seq` is the order."""
@@ -89,6 +93,7 @@ class Told:
     bad: int = 0
     places: list[str] = field(default_factory=list)
     clock: str | None = None
+    by_position: bool = False
 
     def into(self, report: Report) -> None:
         report.processes |= self.processes
@@ -98,6 +103,7 @@ class Told:
         report.bad += self.bad
         report.places = [*report.places, *self.places][:PLACES_SHOWN]
         report.clock = self.clock or report.clock
+        report.by_position |= self.by_position
 
 
 def rows_of(format: str) -> pa.Schema:
@@ -146,7 +152,7 @@ class Task:
                 told.error, told.misuse = self._renamed(str(error)), isinstance(error, UsageError)
         told.processes, told.incomplete = report.processes, sorted(report.incomplete)
         told.notes = list(map(self._renamed, report.notes))
-        told.bad, told.clock = report.bad, report.clock
+        told.bad, told.clock, told.by_position = report.bad, report.clock, report.by_position
         told.places = list(map(self._renamed, report.places))
         yield "told", msgspec.json.encode(told)
 

@@ -14,11 +14,14 @@ from ordercast.trace.importers.base import Importer, Job, Options, Report, natur
 from ordercast.trace.importers.broadcast import BROADCAST
 from ordercast.trace.importers.dslab import DSLAB
 from ordercast.trace.importers.jepsen import JEPSEN
+from ordercast.trace.importers.lines import refuse_packed
 from ordercast.trace.importers.maelstrom import MAELSTROM
 from ordercast.trace.importers.otlp import OTLP
+from ordercast.trace.importers.progress import Progress
 from ordercast.trace.importers.shiviz import SHIVIZ
 from ordercast.trace.importers.sink import TraceSink, best_format
 from ordercast.trace.importers.table import TABLE
+from ordercast.trace.jsonl import MARK
 
 __all__ = ["FORMATS", "NOTHING", "Imported", "Options", "detect", "import_trace", "source_files"]
 
@@ -46,7 +49,7 @@ def source_files(sources: Iterable[Path]) -> tuple[Path, ...]:
             files.append(source)
             continue
         if not source.is_dir():
-            raise TraceError(f"{source}: there is no such file or directory")
+            raise TraceError(f"{source}: {_what_else(source)}")
         found = [path for path in source.iterdir() if path.is_file() and path.name[0] != "."]
         if not found:
             raise TraceError(f"{source}: there is no file in it")
@@ -54,10 +57,20 @@ def source_files(sources: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(files)
 
 
+def _what_else(source: Path) -> str:
+    if not source.exists():
+        return "there is no such file or directory"
+    # Most formats are read more than once: to guess the format, and then its layout.
+    what = "a pipe" if source.is_fifo() else "neither a file nor a directory"
+    return f"it is {what}: save the log to a file first"
+
+
 def detect(file: Path) -> str:
     """The only format that a file looks like."""
     with file.open("rb") as source:
-        text = source.read(HEAD_BYTES).decode(errors="replace")
+        start = source.read(HEAD_BYTES).removeprefix(MARK)
+    refuse_packed(file, start)
+    text = start.decode(errors="replace")
     head = [line for line in text.splitlines() if line.strip()][:HEAD_LINES]
     found = [name for name, importer in FORMATS.items() if importer.looks(file, head)]
     if len(found) == 1:
@@ -82,7 +95,9 @@ def import_trace(
     report = Report(skip_bad_rows=options.skip_bad_rows)
     sink = TraceSink(trace, write or best_format())
     try:
-        job = Job(files, options, report, sink.scratch, advance, sink.write_ids)
+        progress = Progress(sum(file.stat().st_size for file in files), advance)
+        read = advance if FORMATS[name].as_it_comes else progress.read
+        job = Job(files, options, report, sink.scratch, read, progress.arranged, sink.write_ids)
         logs = FORMATS[name].read(job)
         events = sink.write(chain.from_iterable(log.events for log in logs))
         if not events:

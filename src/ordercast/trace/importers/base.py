@@ -24,14 +24,12 @@ __all__ = [
     "Report",
     "Where",
     "compiled",
-    "microseconds",
     "natural",
 ]
 
 Addressees = Literal["receivers", "others", "everyone"]
 PLACES_SHOWN = 5
 TOO_LARGE = "a position, time, number or size that is negative or too large"
-_UNIT_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +90,14 @@ class Record(NamedTuple):
     destinations: tuple[str, ...] | None = None
     time_us: int | None = None
     bytes: int | None = None
+    finer: int = 0
+    """Which comes first at the same place: of a clock in microseconds, what is below them."""
+    span: str | None = None
+    """The log's own name for what it tells of, if it may tell of the same thing again."""
+    content: int | None = None
+    """A digest of all that is told of it: the same if it is only told again."""
+    link: int = 0
+    """Which of the links of the span it comes of, from 0."""
 
     @property
     def fits(self) -> bool:
@@ -133,6 +139,8 @@ class Report:
     """Whom broadcasts are for, in runs where not everyone can show what it has delivered."""
     clock: str | None = None
     """What `time_us` is, and what it was good for."""
+    by_position: bool = False
+    """Does the log say each event's place itself? Then no two of a process should be equal."""
 
     def unusable(self, where: Where, reason: str) -> None:
         """Refuses the row, or counts it."""
@@ -178,6 +186,8 @@ class Job:
     """A directory for what does not fit into memory."""
     advance: Callable[[int], None] = lambda _: None
     """Told how many bytes have been read."""
+    arranged: Callable[[float], None] = lambda _: None
+    """Told which share is done of what there is to do when all has been read."""
     ids_beside: Callable[[Iterator[tuple[str, int, int, str]]], None] = lambda _: None
     """Takes the messages' own ids if they are many."""
     portion: Portion | None = None
@@ -208,6 +218,8 @@ class Importer:
     """Told which kinds of records there were."""
     run_each: bool = False
     """Is each of several files a run of its own?"""
+    as_it_comes: bool = False
+    """Is everything written as it is read, with nothing to be done then?"""
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -226,10 +238,3 @@ def compiled(pattern: str, option: str, *, needs: Sequence[str] = ()) -> re.Patt
         if name not in expression.groupindex:
             raise UsageError(f"{option} {pattern!r} has no group named {name}: write (?<{name}>…)")
     return expression
-
-
-def microseconds(value: float, unit: str) -> int:
-    """Whole microseconds, exact for whole numbers however large."""
-    if isinstance(value, int):
-        return value // 1000 if unit == "ns" else value * int(_UNIT_US[unit])
-    return round(value * _UNIT_US[unit])

@@ -141,4 +141,5 @@ BROADCAST = Importer(
     ("process_pattern", "dependencies", "crashed"),
     looks,
     read,
+    as_it_comes=True,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,16 @@ from ordercast.trace.parquet import unreadable
 
 __all__ = ["first_columns", "rows_of", "survey"]
 
+
+def _exact(text: str) -> Decimal:
+    """A clock's digits, all of them; a float would cut them."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent that is too large
+        return Decimal("Infinity")
+
+
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=_exact).decode
 Row = tuple[int, list[str], dict[str, Any]]
 """The line or row number, the columns there are, and the values."""
 
@@ -95,7 +106,7 @@ def _jsonl(job: Job, file: Path) -> Iterator[Row]:
     columns: dict[str, None] = {}
     for where, line in numbered_lines(job, file):
         try:
-            row = msgspec.json.decode(line, type=dict[str, Any])
+            row = _decode(line)
         except msgspec.DecodeError as error:
             job.report.unusable(where, f"not an object in JSON: {error}")
             continue

@@ -15,14 +15,7 @@ from typing import Any
 import msgspec
 
 from ordercast.trace.event import Kind
-from ordercast.trace.importers.base import (
-    Importer,
-    Job,
-    Log,
-    Record,
-    Where,
-    microseconds,
-)
+from ordercast.trace.importers.base import Importer, Job, Log, Record, Where
 from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.store import Store, gathered
 
@@ -31,6 +24,8 @@ __all__ = ["DSLAB"]
 ENTRIES = ("NodeStarted", "ProcessStarted", "LocalMessage", "Message", "TimerSet", "McStarted")
 FATES: dict[str, Kind] = {"NodeCrashed": "crash", "NodeRecovered": "recover"}
 LOCAL: dict[str, Kind] = {"LocalMessageReceived": "send", "LocalMessageSent": "deliver"}
+SHOWING = ("ProcessStarted", *LOCAL)
+"""Whoever has such an entry has a log; so has everyone that something reaches."""
 
 
 def read(job: Job) -> Iterator[Log]:
@@ -55,9 +50,10 @@ def _records(job: Job, store: Store) -> Iterator[Record]:
                 )
                 continue
             try:
+                if kind in SHOWING:
+                    store.member(run, _name(fields, "proc"))
                 if kind == "ProcessStarted":
                     nodes.setdefault(fields["node"], []).append(fields["proc"])
-                    store.member(run, fields["proc"])
                 else:
                     yield from _happened(job, run, where, kind, fields, nodes)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -82,29 +78,36 @@ def _happened(
     fields: dict[str, Any],
     nodes: dict[str, list[str]],
 ) -> Iterator[Record]:
-    time_us = microseconds(float(fields["time"]), "s") if "time" in fields else None
+    time_us = round(float(fields["time"]) * 1e6) if "time" in fields else None
     if kind in FATES:
         for process in nodes.get(fields["node"], [fields["node"]]):
             yield Record(run, process, FATES[kind], where, time_us=time_us)
     elif job.options.level == "application":
         if kind in LOCAL:
             data, size = _data(fields)
-            process = fields["proc"]
+            process = _name(fields, "proc")
             yield Record(run, process, LOCAL[kind], where, data, time_us=time_us, bytes=size)
     elif kind == "MessageSent":
         yield Record(
             run,
-            fields["src_proc"],
+            _name(fields, "src_proc"),
             "send",
             where,
             str(fields["msg_id"]),
-            destinations=(fields.get("dst_proc") or fields["dest_proc"],),
+            destinations=(_name(fields, "dst_proc" if "dst_proc" in fields else "dest_proc"),),
             time_us=time_us,
             bytes=_data(fields)[1],
         )
     elif kind == "MessageReceived":
         # The log does not say where: it was where the message was sent to.
         yield Record(run, None, "deliver", where, str(fields["msg_id"]), time_us=time_us)
+
+
+def _name(fields: dict[str, Any], key: str) -> str:
+    name = fields[key]
+    if not isinstance(name, str):
+        raise KeyError(key)
+    return name
 
 
 def _data(fields: dict[str, Any]) -> tuple[str, int]:

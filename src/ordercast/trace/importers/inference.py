@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import count
 
-from ordercast.trace.importers.base import PLACES_SHOWN, Job, Record
+from ordercast.trace.importers.base import PLACES_SHOWN, Job, Record, Report
 from ordercast.trace.importers.clocks import Clock
 from ordercast.trace.importers.meaning import Meaning, Said, Words, meaning_of, tell
 from ordercast.trace.importers.stamped import Stamped, StampedEvents
-from ordercast.trace.importers.store import Store
+from ordercast.trace.importers.store import AT_ONCE, Store
 
-__all__ = ["infer"]
+__all__ = ["SHARE", "infer"]
+
+SHARE = 0.5
+"""Of what there is to do behind reading: the other half is to put the records in order."""
 
 
 def infer(job: Job, store: Store, events: Iterable[Stamped]) -> Iterator[Record]:
     """Every host's events in the order of their own entries; then what each of them was."""
-    words = Words(job.options)
+    words, total, done = Words(job.options), 0, count(1)
+
+    def tell() -> None:
+        if (understood := next(done)) % AT_ONCE == 0:
+            job.arranged(SHARE * understood / total)
+
     with closing(StampedEvents(job.scratch / "clocks.sqlite")) as table:
-        for event in events:
+        for total, event in enumerate(events, start=1):  # noqa: B007
             store.member(event.run, event.host)
             for host in event.clock:
                 store.mention(event.run, host)
             table.add(event)
         for run in table.runs():
-            yield from _Run(job, table, words, run).records()
+            yield from _Run(job.report, table, words, run, tell).records()
 
 
 class _Run:
-    def __init__(self, job: Job, table: StampedEvents, words: Words, run: str) -> None:
-        self._report = job.report
+    def __init__(
+        self,
+        report: Report,
+        table: StampedEvents,
+        words: Words,
+        run: str,
+        tell: Callable[[], None],
+    ) -> None:
+        self._report = report
         self._table = table
         self._words = words
         self._run = run
+        self._tell = tell
+        """That an event is understood."""
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
 
@@ -42,6 +60,7 @@ class _Run:
         host, last = "", Clock()
         find = partial(self._table.find, self._run)
         for event in self._table.log(self._run):
+            self._tell()
             if event.host != host:
                 host, last = event.host, {}
             meaning = meaning_of(event, last, find, self._words)

@@ -50,7 +50,11 @@ class _History:
 
     def records(self, file: Path) -> Iterator[Record]:
         lines = (line + "\n" for _, line in numbered_lines(self._job, file, blank=True))
-        for line, op in read_edn(lines, name=str(file)):
+
+        def refuse(line: int, reason: str) -> None:
+            self._job.report.unusable(Where(str(file), line), reason)
+
+        for line, op in read_edn(lines, name=str(file), refuse=refuse):
             self._place += 1
             where = Where(str(file), line)
             if not isinstance(op, dict) or not {"type", "f", "process"} <= op.keys():

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ordercast.errors import TraceError
 from ordercast.trace.importers.base import Job, Where
+from ordercast.trace.jsonl import MARK
 
-__all__ = ["lines_between", "numbered_lines"]
+__all__ = ["lines_between", "numbered_lines", "refuse_packed"]
 
 CHUNK = 1 << 20
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh91AY&SY")
+"""What files begin with that gzip, zstd, xz and bzip2 have made."""
 
 
 def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tuple[Where, str]]:
@@ -17,6 +21,8 @@ def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tup
     name, waiting = str(file), 0
     start, stop, before = job.portion or (0, None, 0)
     for number, line in enumerate(lines_between(file, start, stop), start=before + 1):
+        if number == 1:
+            refuse_packed(file, line)
         waiting += len(line)
         if waiting > CHUNK:
             job.advance(waiting)
@@ -31,9 +37,14 @@ def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tup
     job.advance(waiting)
 
 
+def refuse_packed(file: Path, head: bytes) -> None:
+    if head.startswith(PACKED):
+        raise TraceError(f"{file}: it is compressed: unpack it first")
+
+
 def lines_between(file: Path, start: int, stop: int | None) -> Iterator[bytes]:
     """The lines that begin in this range of bytes: every line is in exactly one of the ranges that
-    a file is cut into."""
+    a file is cut into. The mark that some programs begin a file with is left out."""
     with file.open("rb") as source:
         at = start
         if start:
@@ -42,5 +53,5 @@ def lines_between(file: Path, start: int, stop: int | None) -> Iterator[bytes]:
         for line in source:
             if stop is not None and at >= stop:
                 return
+            yield line if at else line.removeprefix(MARK)
             at += len(line)
-            yield line

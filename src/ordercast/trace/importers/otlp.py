@@ -9,6 +9,7 @@ the same message later; `--kinds receive=deliver` says otherwise. The process is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ from ordercast.trace.importers.base import (
     Where,
 )
 from ordercast.trace.importers.kinds import kinds_of
-from ordercast.trace.importers.lines import numbered_lines
+from ordercast.trace.importers.lines import lines_between, numbered_lines, refuse_packed
 from ordercast.trace.importers.store import gathered
+from ordercast.trace.jsonl import MARK
 
 __all__ = ["OTLP"]
 
 PRODUCER, CONSUMER = (4, "SPAN_KIND_PRODUCER"), (5, "SPAN_KIND_CONSUMER")
 OPERATIONS = ("messaging.operation.type", "messaging.operation")
+UNNAMED = "unnamed"
 DEFAULT_KINDS = {"receive": "receive", "process": "deliver", "settle": ""}
 
 
@@ -116,11 +119,11 @@ def conclude(report: Report, seen: Collection[str]) -> None:
 
 def _exports(job: Job, file: Path) -> Iterator[tuple[Where, Export]]:
     """Line by line, if one of the first lines is whole; the whole file as one otherwise."""
-    with file.open("rb") as lines:
-        by_line = any(_is_json(line) for line in islice(lines, 2))
-    if not by_line:
+    head = list(islice(lines_between(file, 0, None), 2))
+    refuse_packed(file, b"".join(head))
+    if not any(map(_is_json, head)):
         try:
-            yield Where(str(file), 1), _decode(file.read_bytes())
+            yield Where(str(file), 1), _decode(file.read_bytes().removeprefix(MARK))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise TraceError(f"{file}: neither one OTLP export nor one per line: {error}") from None
         return
@@ -141,12 +144,19 @@ def _is_json(line: bytes) -> bool:
 
 def _process(job: Job, resource: Resource) -> str:
     told = {one.key: one.value.string_value for one in resource.attributes}
-    if told.get("service.instance.id") is None:
+    if name := told.get("service.instance.id"):
+        return name
+    if name := told.get("service.name"):
         job.report.note(
             "a resource has no service.instance.id: its service.name is taken, as if the service "
             "were one process"
         )
-    return told.get("service.instance.id") or told.get("service.name") or "unnamed"
+        return name
+    job.report.note(
+        "a resource has neither service.instance.id nor service.name: all that have none are taken "
+        f"for one process, named {UNNAMED!r}"
+    )
+    return UNNAMED
 
 
 def _span(
@@ -159,21 +169,41 @@ def _span(
     if not 0 <= nanos < 2**63:
         job.report.unusable(where, f"the span {span.span_id} has no proper startTimeUnixNano")
         return
-    run, time_us = job.run, nanos // 1000
+    kind, causes = _meaning(job, span, kinds)
+    if not kind:
+        return
+    own, content = _name(span.trace_id, span.span_id), _content(process, nanos, span)
+    for link, name in enumerate(causes):
+        yield Record(
+            *(job.run, process, kind, where, name, nanos),
+            time_us=nanos // 1000,
+            span=own,
+            content=content,
+            link=link,
+        )
+
+
+def _meaning(job: Job, span: Span, kinds: dict[str, str]) -> tuple[Any, list[str]]:
+    """What kind of event it is, if any, and of which messages."""
     if span.kind in PRODUCER:
-        name = _name(span.trace_id, span.span_id)
-        yield Record(run, process, "send", where, name, nanos, time_us=time_us)
-    elif span.kind in CONSUMER:
-        told = {one.key: one.value.string_value for one in span.attributes}
-        operation = next((told[key] for key in OPERATIONS if told.get(key)), None)
-        kind: Any = kinds.get(operation or "process", "deliver")
-        causes = [_name(link.trace_id, link.span_id) for link in span.links]
-        if not causes and span.parent_span_id:
-            causes = [_name(span.trace_id, span.parent_span_id)]
-        if not causes:
-            job.report.note("a consumer span has neither link nor parent: left out")
-        for name in causes if kind else ():
-            yield Record(run, process, kind, where, name, nanos, time_us=time_us)
+        return "send", [_name(span.trace_id, span.span_id)]
+    if span.kind not in CONSUMER:
+        return "", []
+    told = {one.key: one.value.string_value for one in span.attributes}
+    operation = next((told[key] for key in OPERATIONS if told.get(key)), None)
+    causes = [_name(link.trace_id, link.span_id) for link in span.links]
+    if not causes and span.parent_span_id:
+        causes = [_name(span.trace_id, span.parent_span_id)]
+    if not causes:
+        job.report.note("a consumer span has neither link nor parent: left out")
+    return kinds.get(operation or "process", "deliver"), causes
+
+
+def _content(process: str, nanos: int, span: Span) -> int:
+    """The same for the same span, on any machine: exporters repeat what was not confirmed."""
+    told = (process, nanos, span.kind, span.parent_span_id, span.links, span.attributes)
+    digest = blake2b(msgspec.json.encode(told), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
 
 
 def _name(trace: str, span: str) -> str:

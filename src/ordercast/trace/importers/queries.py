@@ -6,8 +6,10 @@ __all__ = [
     "ADDRESS",
     "ADOPT",
     "EVENTS",
+    "FORGET_REPEATED",
     "IDS",
     "INDEX_SENDS",
+    "INDEX_SPANS",
     "INSERT",
     "NEW_IDS",
     "NOWHERE",
@@ -15,8 +17,10 @@ __all__ = [
     "NUMBER_ORPHANS",
     "ORPHANS_OF_NOBODY",
     "PLACE",
+    "PLACED",
     "SCHEMA",
     "SECOND_SENDS",
+    "TOLD_OTHERWISE",
 ]
 
 SCHEMA = """
@@ -26,7 +30,8 @@ PRAGMA temp_store = FILE;
 PRAGMA cache_size = -32768;
 CREATE TABLE rows (
     seq INTEGER PRIMARY KEY, run INT, process INT, kind TEXT, file INT, line INT, message TEXT,
-    place INT, origin INT, number INT, destinations TEXT, time_us INT, bytes INT);
+    place INT, origin INT, number INT, destinations TEXT, time_us INT, bytes INT, finer INT,
+    span TEXT, content INT, link INT);
 CREATE TABLE processes (id INTEGER PRIMARY KEY, of_run INT, position INT);
 CREATE TABLE messages (
     run INT, message TEXT, origin INT, own INT, number INT, PRIMARY KEY (run, message))
@@ -34,8 +39,23 @@ CREATE TABLE messages (
 BEGIN;
 """
 
-INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INDEX_SENDS = "CREATE INDEX sent ON rows (run, message) WHERE kind = 'send'"
+
+# What is told of a span first counts.
+INDEX_SPANS = "CREATE INDEX told ON rows (run, span) WHERE span IS NOT NULL"
+TOLD_OTHERWISE = """
+SELECT seq, file, line, span, link FROM rows WHERE span IS NOT NULL AND content != (
+    SELECT content FROM rows f WHERE f.run = rows.run AND f.span = rows.span ORDER BY seq LIMIT 1)
+ORDER BY seq
+"""
+FORGET_REPEATED = """
+DELETE FROM rows WHERE seq IN (
+    SELECT r.seq FROM rows r JOIN rows f
+        ON f.run = r.run AND f.span = r.span AND f.link = r.link AND f.seq < r.seq
+    WHERE r.span IS NOT NULL)
+RETURNING link
+"""
 
 SECOND_SENDS = """
 SELECT seq, file, line, message FROM rows WHERE kind = 'send' AND seq > (
@@ -51,6 +71,7 @@ UPDATE rows SET process = (
     WHERE s.kind = 'send' AND s.run = rows.run AND s.message = rows.message)
 WHERE process IS NULL
 """
+PLACED = "SELECT DISTINCT process FROM rows WHERE process IS NOT NULL"
 NOWHERE = "SELECT seq, file, line, message FROM rows WHERE process IS NULL ORDER BY seq"
 
 _ORPHAN = """
@@ -62,7 +83,7 @@ ADOPT = f"UPDATE rows SET origin = ? WHERE run = ? AND origin IS NULL AND {_ORPH
 
 NUMBER = """
 INSERT INTO messages SELECT run, message, process, number,
-    COALESCE(number, row_number() OVER (PARTITION BY run, process ORDER BY place, seq))
+    COALESCE(number, row_number() OVER (PARTITION BY run, process ORDER BY place, finer, seq))
 FROM rows WHERE kind = 'send'
 """
 # Behind those of the same origin that are known to be sent.
@@ -88,11 +109,11 @@ FROM rows WHERE kind IN ('receive', 'deliver') GROUP BY run, message;
 EVENTS = """
 SELECT r.run, p.position, r.kind, m.origin, m.number,
     CASE WHEN r.kind = 'send' THEN COALESCE(r.destinations, g.processes, '[]') END,
-    r.destinations IS NOT NULL, r.time_us, r.bytes
+    r.destinations IS NOT NULL, r.time_us, r.bytes, r.place
 FROM rows r JOIN processes p ON p.id = r.process
     LEFT JOIN messages m ON m.run = r.run AND m.message = r.message
     LEFT JOIN receivers g ON r.kind = 'send' AND g.run = r.run AND g.message = r.message
-ORDER BY p.of_run, p.position, r.place, r.seq
+ORDER BY p.of_run, p.position, r.place, r.finer, r.seq
 """
 
 IDS = """

@@ -23,7 +23,7 @@ from ordercast.trace.importers.base import (
     Where,
     compiled,
 )
-from ordercast.trace.importers.inference import infer
+from ordercast.trace.importers.inference import SHARE, infer
 from ordercast.trace.importers.lines import numbered_lines
 from ordercast.trace.importers.stamped import Stamped
 from ordercast.trace.importers.store import Store, gathered
@@ -41,7 +41,7 @@ _decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def read(job: Job) -> Iterator[Log]:
-    store, parser = Store(job), parser_of(job)
+    store, parser = Store(job, before=SHARE), parser_of(job)
     events = (event for file in job.files for event in stamped_events(job, file, parser))
     yield from gathered(job, infer(job, store, events), store=store)
 

@@ -20,8 +20,10 @@ from ordercast.trace.importers.queries import (
     ADDRESS,
     ADOPT,
     EVENTS,
+    FORGET_REPEATED,
     IDS,
     INDEX_SENDS,
+    INDEX_SPANS,
     INSERT,
     NEW_IDS,
     NOWHERE,
@@ -29,11 +31,24 @@ from ordercast.trace.importers.queries import (
     NUMBER_ORPHANS,
     ORPHANS_OF_NOBODY,
     PLACE,
+    PLACED,
     SCHEMA,
     SECOND_SENDS,
+    TOLD_OTHERWISE,
 )
 
-__all__ = ["IDS_IN_MANIFEST", "LAST", "NOBODY", "NOBODY_NOTE", "Store", "gathered"]
+__all__ = [
+    "AT_ONCE",
+    "IDS_IN_MANIFEST",
+    "LAST",
+    "NOBODY",
+    "NOBODY_NOTE",
+    "TIED_NOTE",
+    "Store",
+    "gathered",
+    "told_again",
+    "told_otherwise",
+]
 
 IDS_IN_MANIFEST = 1000
 NOBODY = "?"
@@ -41,15 +56,26 @@ NOBODY = "?"
 NOBODY_NOTE = (
     f"messages without a sender are given to a process named {NOBODY!r}, whose log is missing"
 )
+TIED_NOTE = "rows of one process have the same position: these are in the order of the lines"
 AT_ONCE = 10_000
 LAST = 2**63 - 2
 
 
-class Store:
-    """`whole`: the log shows everything that happened, so what nobody sends was made up."""
+def told_again(count: int) -> str:
+    return f"spans that are exported again, unchanged: {count}; each is taken once"
 
-    def __init__(self, job: Job, *, whole: bool = False) -> None:
+
+def told_otherwise(span: str) -> str:
+    return f"the span {span} is exported a second time, and is not the same as before"
+
+
+class Store:
+    """`whole`: the log shows everything that happened, so what nobody sends was made up. `before`:
+    which share of the work is done between reading the log and putting it in order."""
+
+    def __init__(self, job: Job, *, whole: bool = False, before: float = 0.0) -> None:
         self._report = job.report
+        self._arranged, self._before, self._written = job.arranged, before, 0
         self._whole = whole
         self._db = sqlite3.connect(job.scratch / "records.sqlite", isolation_level=None)
         self._db.executescript(SCHEMA)
@@ -60,6 +86,7 @@ class Store:
         self._logged: set[int] = set()
         self._files: dict[str, int] = {}
         self._position: dict[int, int] = {}
+        self._tied = False
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -95,7 +122,8 @@ class Store:
                 origin,
                 record.number,
                 self._list(run, record.destinations),
-                *(record.time_us, record.bytes),
+                *(record.time_us, record.bytes, record.finer),
+                *(record.span, record.content, record.link),
             )
         )
         if len(self._waiting) >= AT_ONCE:
@@ -104,9 +132,11 @@ class Store:
     def arrange(self) -> None:
         """Give processes their indices and messages their numbers."""
         self._flush()
+        self._forget_repeated()
         self._db.execute(INDEX_SENDS)
         self._drop(SECOND_SENDS, "{message!r} is sent a second time")
-        self._db.execute(PLACE)
+        if self._db.execute(PLACE).rowcount:
+            self._logged |= {process for (process,) in self._db.execute(PLACED)}
         self._drop(NOWHERE, "{message!r} arrives, and nobody is seen to send it")
         self._adopt_orphans()
         self._db.execute(NUMBER)
@@ -119,6 +149,8 @@ class Store:
         rows = self._db.execute(EVENTS)
         for (run, process), log in groupby(rows, key=lambda row: (row[0], row[1])):
             yield Log(names[run], process, self._events(names[run], process, log, to))
+        if self._report.by_position and self._tied:
+            self._report.note(TIED_NOTE)
 
     def close(self) -> None:
         self._db.close()
@@ -138,8 +170,12 @@ class Store:
     ) -> Iterator[Event]:
         members = self._report.processes[run]
         audience = self._audience(members, self._report.audience.get(run))
+        last: int | None = None
         for position, row in enumerate(log):
-            _, _, kind, origin, number, receivers, given, time_us, size = row
+            _, _, kind, origin, number, receivers, given, time_us, size, place = row
+            self._tied |= place == last
+            last = place
+            self._tell_written()
             destinations: tuple[int, ...] | None = None
             if kind == "send" and (given or to == "receivers"):
                 found = (self._position[one] for one in json.loads(receivers))
@@ -150,6 +186,11 @@ class Store:
                 destinations = audience
             origin = None if origin is None else self._position[origin]
             yield Event(run, process, position, kind, origin, number, destinations, time_us, size)
+
+    def _tell_written(self) -> None:
+        self._written += 1
+        if self._written % AT_ONCE == 0:
+            self._arranged(self._before + (1 - self._before) * self._written / self._seq)
 
     @staticmethod
     def _audience(members: list[str], chosen: set[str] | None) -> tuple[int, ...] | None:
@@ -176,6 +217,18 @@ class Store:
         for seq, file, line, message in self._db.execute(which).fetchall():
             self._report.unusable(Where(files[file], line), reason.format(message=message))
             self._db.execute("DELETE FROM rows WHERE seq = ?", [seq])
+
+    def _forget_repeated(self) -> None:
+        """What is told twice in the same words happened once."""
+        self._db.execute(INDEX_SPANS)
+        files = list(self._files)
+        for seq, file, line, span, link in self._db.execute(TOLD_OTHERWISE).fetchall():
+            if link == 0:
+                self._report.unusable(Where(files[file], line), told_otherwise(span))
+            self._db.execute("DELETE FROM rows WHERE seq = ?", [seq])
+        repeated = sum(link == 0 for (link,) in self._db.execute(FORGET_REPEATED))
+        if repeated:
+            self._report.note(told_again(repeated))
 
     def _adopt_orphans(self) -> None:
         """What nobody is seen to send was sent by someone whose log is missing."""

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ordercast.errors import UsageError
-from ordercast.trace.importers.base import Importer, Job, Log, Options, Record, Where, microseconds
+from ordercast.trace.importers.base import Importer, Job, Log, Options, Record, Where
 from ordercast.trace.importers.columns import first_columns, rows_of
+from ordercast.trace.importers.instants import Instant, instant
 from ordercast.trace.importers.kinds import KINDS, kinds_of
 from ordercast.trace.importers.store import gathered
+from ordercast.trace.importers.values import as_text, not_a_value
 
 __all__ = ["FIELDS", "PRESETS", "TABLE", "Mapping", "records_of"]
 
@@ -66,6 +67,11 @@ class Mapping:
                 raise UsageError(
                     f"{file}: there is no column {missing[0]!r} for {name}: it has {there:.300}"
                 )
+            if twice := [part for part in parts if columns.count(part) > 1]:
+                raise UsageError(
+                    f"{file}: two columns are called {twice[0]!r}, so which of them is the {name} "
+                    "cannot be told: rename one"
+                )
         for name in ("process", "kind"):
             if name not in self.fields:
                 raise UsageError(f"{file}: which column is the {name}? say it with --map {name}=…")
@@ -82,7 +88,7 @@ class Mapping:
         columns = self.fields.get(field)
         if columns is None:
             return None
-        parts = ["" if (part := row.get(column)) is None else str(part) for column in columns]
+        parts = [as_text(_value(row, column)) for column in columns]
         return None if "" in parts else "/".join(parts)
 
     def number(self, row: dict[str, Any], field: str) -> int | None:
@@ -94,20 +100,30 @@ class Mapping:
         except ValueError:
             raise UnusableRowError(f"{field} is {text[:40]!r}, not a whole number") from None
 
-    def time(self, row: dict[str, Any]) -> int | None:
+    def time(self, row: dict[str, Any]) -> Instant | None:
         columns = self.fields.get("time", ())
-        value = row.get(columns[0]) if columns else None
-        if value is None or value == "":
+        value = _value(row, columns[0]) if columns else None
+        text = as_text(value)
+        if not text:
             return None
-        if isinstance(value, str):
-            value = _parsed(value)
         try:
-            if isinstance(value, datetime):
-                value = value if value.tzinfo else value.replace(tzinfo=UTC)
-                return round(value.timestamp() * 1e6)
-            return microseconds(value, self.unit)
-        except (TypeError, ValueError, OverflowError):
-            raise UnusableRowError(f"time is {value!r:.40}, neither a number nor a date") from None
+            return instant(value, self.unit)
+        except ValueError:
+            raise UnusableRowError(f"time is {text[:40]!r}, neither a number nor a date") from None
+
+    def destinations(self, row: dict[str, Any]) -> tuple[str, ...] | None:
+        """A list, or names with anything but letters, digits, dots, dashes and the like between."""
+        if "destinations" not in self.fields:
+            return None
+        column = self.fields["destinations"][0]
+        value = row.get(column)
+        if not isinstance(value, list):
+            text = as_text(_value(row, column))
+            return tuple(re.findall(r"[\w.:@/-]+", text)) if text else None
+        names = tuple(as_text(_checked(each, f"a value of {column!r}")) for each in value)
+        if "" in names:
+            raise UnusableRowError(f"a value of {column!r} is empty, and a name is expected")
+        return names
 
 
 class UnusableRowError(Exception):
@@ -150,20 +166,19 @@ def _record(job: Job, mapping: Mapping, where: Where, row: dict[str, Any]) -> Re
     message, origin, number, place = None, None, None, mapping.number(row, "position")
     if kind in ("send", "receive", "deliver"):
         message, origin, number = _message(mapping, row, kind, process)
-    time_us, size = mapping.time(row), mapping.number(row, "bytes")
-    if "position" not in mapping.fields:
+    at, size = mapping.time(row), mapping.number(row, "bytes")
+    time_us, finer = (None, 0) if at is None else at
+    if "position" in mapping.fields:
+        finer = 0
+    else:
         place = time_us
     if place is None and {"position", "time"} & mapping.fields.keys():
         raise UnusableRowError("it has no position and no time, and others have")
     run = mapping.text(row, "run") or job.run
-    to = (
-        _names(row.get(mapping.fields["destinations"][0]))
-        if "destinations" in mapping.fields
-        else None
-    )
-    destinations = to if kind == "send" else None
+    destinations = mapping.destinations(row) if kind == "send" else None
     return Record(
-        *(run, process, kind, where, message, place, origin, number, destinations, time_us, size)
+        *(run, process, kind, where, message, place, origin, number, destinations),
+        *(time_us, size, finer),
     )
 
 
@@ -187,31 +202,22 @@ def _message(
     return f"{origin}:{number}", origin, number
 
 
-def _names(value: Any) -> tuple[str, ...] | None:
-    """A list, or names with anything but letters, digits, dots, dashes and the like between."""
-    if value is None or value == "":
-        return None
-    found = value if isinstance(value, list) else re.findall(r"[\w.:@/-]+", str(value))
-    return tuple(map(str, found))
+def _value(row: dict[str, Any], column: str) -> Any:
+    value = row.get(column)
+    return value if isinstance(value, str) else _checked(value, f"the column {column!r}")
 
 
-def _parsed(text: str) -> int | float | datetime:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    for parse in (float, datetime.fromisoformat):
-        try:
-            return parse(text)
-        except ValueError:
-            continue
-    raise UnusableRowError(f"time is {text[:40]!r}, neither a number nor a date")
+def _checked(value: Any, what: str) -> Any:
+    """The same, if it is text, a number or a date."""
+    if (found := not_a_value(value)) is not None:
+        raise UnusableRowError(f"{what} is {found}, and text or a number is expected")
+    return value
 
 
 def _tell_order(job: Job, mapping: Mapping) -> None:
     if "position" in mapping.fields:
-        return
-    if "time" in mapping.fields:
+        job.report.by_position = True
+    elif "time" in mapping.fields:
         job.report.clock = "wall"
         job.report.note("each process's order is that of its own clock, ties by line")
     else:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,36 @@ def test_a_pipe_is_written_to_and_not_replaced(format: str, early: Path, tmp_pat
         assert export(early, "--format", format, "-o", pipe) == 0
         assert reader.read() == file.read_bytes()
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1"])
+@pytest.mark.parametrize("redirected", [False, True])
+def test_on_stdout_there_are_only_the_data(place: str, redirected: bool, tmp_path: Path) -> None:
+    trace = write(tmp_path / "early", [EARLY])
+    file, out = tmp_path / "file", tmp_path / "out"
+    assert export(trace, "--format", "shiviz", "-o", file) == 0
+    out.write_text("before\n")
+    command = [sys.executable, "-m", "ordercast", "export", str(trace), "--format", "shiviz"]
+    with out.open("ab") as added:
+        done = subprocess.run(
+            [*command, "-o", place],
+            stdout=added if redirected else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=True,
+        )
+    data = out.read_bytes().removeprefix(b"before\n") if redirected else done.stdout
+    assert data == file.read_bytes()
+    assert out.read_bytes().startswith(b"before\n")
+    told = done.stderr.decode().splitlines()
+    assert told[1:] == [f"shiviz: 9 events: {place}", FORMATS["shiviz"].note]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_trace(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    assert export(empty, "--format", format, "-o", tmp_path / "out") == 2
+    assert f"{empty}: there is no event in it" in capsys.readouterr().err
 
 
 def test_a_link_stays_one(early: Path, tmp_path: Path) -> None:

@@ -83,6 +83,12 @@ def test_a_mistyped_flag_is_told_by_its_verb(
         (["report", "nowhere", "-o", "."], "-o . is a directory: name a file"),
         (["report", "nowhere", "-o", "no/page.html"], "there is no directory no: make it first"),
         (["run", "-o", "no/page.html"], "there is no directory no: make it first"),
+        (["run", "--conf", "x"], "--conf 'x' is not of the form KEY=VALUE"),
+        (["run", "--master", "nope"], "'nope' is no Spark master: write local[*], spark://HOST"),
+        (["run", "--conf", "spark.master=local[]"], "'local[]' is no Spark master"),
+        (["run", "--master", "spark://127.0.0.1:9"], "no Spark master answers at 127.0.0.1:9"),
+        (["run", "--messages", "0"], "there would be nothing to judge: choose 1 or more"),
+        (["simulate", "--format", "jsonl"], "is about the trace: give it with --trace DIR"),
     ],
 )  # fmt: skip
 def test_what_can_be_told_at_once_is(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from ordercast.cli import main
 from ordercast.cli.console import counted
+from ordercast.protocols.catalog import DISSEMINATIONS, ORDERINGS
 
 from ..pipeline.builders import Run, run, write
 
@@ -81,6 +83,19 @@ def test_in_few_columns_sentences_stand_below_the_table(
     words = " ".join(told.split())
     assert "fifo: p0 sent 0:1 and then 0:2, but p1 delivered 0:2 before 0:1" in words
     assert "Not promised: uniform_agreement, causal, " in words
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 200])
+def test_names_to_be_typed_are_never_cut(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["algorithms"]) == 0
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= columns
+    assert "…" not in told
+    for name in (*ORDERINGS, *DISSEMINATIONS):
+        assert re.search(rf"\b{name}\b", told), name
 
 
 def test_one_is_not_many() -> None:

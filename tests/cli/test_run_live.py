@@ -15,6 +15,8 @@ import pytest
 
 from ordercast.cli import main
 from ordercast.cli.live import staged
+from ordercast.cli.live_board import Board
+from ordercast.errors import UsageError
 from ordercast.runtime.plan import Plan
 from ordercast.trace import Trace
 from tests.cli.live_run import Visitor, ask, live_run
@@ -105,6 +107,16 @@ def test_a_wish_that_makes_no_sense_gets_a_sentence(address: str) -> None:
     assert visitor.act("kill", 1) == "There is no group to do that to at this moment."
     assert "unknown field" in visitor.ask("POST", "/act", '{"act": "kill", "x": 1}').body
     assert "Nobody wishes for so much" in visitor.ask("POST", "/act", "x" * 5000).body
+
+
+def test_names_of_processes_are_not_capitalised(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(board: Board, what: str, process: int | None) -> None:
+        raise UsageError(f"p{process} is paused already")
+
+    monkeypatch.setattr(Board, "act", refuse)
+    assert Visitor(address).act("pause", 1) == "p1 is paused already."
 
 
 # What is told

@@ -159,7 +159,28 @@ def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         ({"a.jsonl": ""}, "there is no row in it"),
         ({"a.csv": "who\x01,what\n1,2\n"}, "for origin: it has 'who\\x01', what"),
         ({"a.csv": "origin,number,stamp\n0,1,1 0\n"}, "neither a list nor an object in JSON"),
-        ({"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2,"[2"\n'}, "cannot be read"),
+        (
+            {"a.csv": 'origin,number,stamp\n0,1,"[1]"\n\n0,2,"[2"\n'},
+            "a.csv, line 4, column 'stamp': '[2' is not a list of whole numbers, such as [1, 0, 2]",
+        ),
+        (
+            {"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2\n'},
+            "a.csv, line 3: it has 2 values, and the first line 3",
+        ),
+        (
+            {
+                "a.jsonl": '{"origin": 0, "number": 1, "stamp": [1, 0, 0]}\n',
+                "b.jsonl": '{"origin": 0, "number": 2, "stamp": "x"}\n',
+            },
+            "b.jsonl, line 1, column 'stamp': 'x' is not a list of whole numbers",
+        ),
+        (
+            {
+                "a.jsonl": '{"origin": "a", "number": 1, "stamp": {"a": 1}}\n'
+                '{"origin": "a", "number": 2, "stamp": {"a": "y"}}\n'
+            },
+            """line 2, column 'stamp': '{"a":"y"}' is not an object of whole numbers, such as {""",
+        ),
         ({"a.csv": "origin,number,stamp\n0,0,[0]\n"}, "numbers count from 1, and its own is 0"),
         ({"a.parquet": "no"}, "a.parquet: not a readable Parquet file"),
         (
@@ -184,6 +205,14 @@ def test_unusable_input_is_one_sentence(
     assert told.startswith("ordercast sort: ")
     assert words in told
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_row_of_parquet_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = {"origin": [0, 0, 0], "number": [1, 2, 3], "stamp": ["[1]", None, "[3,"]}
+    pq.write_table(pa.table(table), tmp_path / "m.parquet")
+    assert main(["sort", str(tmp_path / "m.parquet"), "-o", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "m.parquet, row 3, column 'stamp': '[3,' is not a list of whole numbers" in told
 
 
 def test_the_output_must_be_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

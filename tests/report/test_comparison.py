@@ -72,6 +72,8 @@ def test_other_traffic_is_told(pair: tuple[Sample, Sample]) -> None:
     other = sample(run(HELD + "9000 p0 send 0:2", name="more"))
     words = Page(compare(pair[0], other)).words
     assert "They did not send the same: A sent 2 messages and B 3, of which 2 are the same" in words
+    words = Page(compare(other, pair[0])).words
+    assert "They did not send the same: A sent 3 messages and B 2, of which 2 are the same" in words
 
 
 def test_what_is_lit_in_one_is_lit_in_the_other(

@@ -89,6 +89,30 @@ def test_one_size_and_no_loss_has_no_curve(sweep: Path) -> None:
     assert "there is no curve to draw" in Page(render_sweep(rows)).words
 
 
+def test_an_empty_pass_is_seen(sweep: Path) -> None:
+    rows = [replace(row, outcome="holds", failure=None) for row in read_sweep(sweep)]
+    assert "Every promise held in every run" in Page(render_sweep(rows)).words
+    rows[0] = replace(rows[0], empty=4)
+    words = Page(render_sweep(rows)).words
+    assert "Every promise held in every run" in words
+    assert "Nothing was delivered in 4 of them, so there was nothing to check." in words
+    assert "✓ held (nothing delivered in 4 of 10 runs) fifo" in words
+    words = Page(render_sweep([replace(row, empty=row.runs) for row in rows])).words
+    assert "∅ Every promise held, but there was nothing to check" in words
+    assert words.count("∅ nothing delivered") == len(rows)
+    assert "✓" not in words
+
+
+def test_a_single_point_is_not_drawn_as_a_line(sweep: Path) -> None:
+    rows = [row for row in read_sweep(sweep) if not row.faults]
+    threads = render_sweep(rows).count('class="thread"')
+    assert threads == 6 * 2
+    alone = [row for row in rows if (row.ordering, row.processes) != ("fifo", 6)]
+    page = render_sweep(alone)
+    assert page.count('class="thread"') == 6
+    assert page.count('class="own"') == 6 * 2
+
+
 def test_what_is_no_table_is_refused(sweep: Path) -> None:
     (sweep / "sweep" / "configurations.parquet").write_text("nonsense")
     with pytest.raises(TraceError, match="not the table of a sweep"):

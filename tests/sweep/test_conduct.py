@@ -148,6 +148,7 @@ def test_a_run_that_did_not_come_to_rest_leaves_its_promise_unknown(
 def test_runs_without_messages_have_no_figures() -> None:
     [row], _ = sweep(configurations=[replace(GOOD, messages=0)])
     assert row.outcome == "holds"
+    assert row.empty == row.runs
     assert row.copies_per_broadcast is None
     assert row.latency_us.p50 is row.hold_us.max is None
 

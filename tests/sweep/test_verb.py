@@ -15,6 +15,7 @@ import pytest
 from ordercast import pipeline
 from ordercast.cli import main
 from ordercast.pipeline import jobs
+from ordercast.report.sweeps import read_sweep
 from ordercast.trace.verdicts import PROPERTIES
 
 if TYPE_CHECKING:
@@ -75,6 +76,45 @@ def test_a_failing_seed_prints_its_replay(
     assert lines[-1] == "What was promised: ✘ violated."
 
 
+@pytest.mark.usefixtures("spark")
+def test_in_few_columns_no_verdict_and_no_number_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        *("--ordering", "causal_coordinator,total_skeen", "--processes", "12", "--messages", "3"),
+        *("--faults", "", "--faults", "loss:10%, delay:1ms..90ms", "--seeds", "2"),
+        *("--output", str(tmp_path)),
+    ]
+    assert sweep(*arguments, "--json") == 0
+    configurations = json.loads(capsys.readouterr().out)["configurations"]
+    for columns in (60, 80, 100, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert sweep(*arguments) == 0
+        *lines, _ = capsys.readouterr().out.splitlines()  # the last is the name of a file
+        assert max(map(len, lines)) <= columns
+        assert not [line for line in lines if "…" in line]
+        assert any(line.startswith("No room for ") for line in lines)
+        calm, _, stormy = "\n".join(lines).partition("under ")
+        for one in configurations:
+            row = re.compile(rf"^ {one['ordering']} +direct +12  ✔ holds .*$", re.MULTILINE)
+            [line] = row.findall(stormy if one["faults"] else calm)
+            if columns >= 80:
+                assert f"{one['latency_us']['p99'] / 1000:.1f} " in line
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_empty_pass_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ["--faults", "loss:10%, crash:1@15ms", "--seeds", "6", "--output", str(tmp_path)]
+    assert sweep("--ordering", "total_skeen", "--processes", "4", "--messages", "6", *plan) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [row] = [line for line in lines if "total_skeen" in line]
+    assert re.search(r" 4 +✔ holds, all empty +- ", row)
+    empty = "Empty: in 6 of 6 runs nothing was delivered, so there was nothing to check."
+    assert empty in lines
+    [configuration] = read_sweep(tmp_path)
+    assert configuration.standing == "empty"
+
+
 def test_help_ends_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):
         sweep("--help")
@@ -113,6 +153,9 @@ def test_the_page_shows_what_is_printed(
         (["--seeds", "some"], "--seeds 'some' is neither a number nor of the form A..B"),
         (["--seeds", "5..4"], "--seeds '5..4' is no seed at all"),
         (["--seeds", "0"], "--seeds '0' is no seed at all"),
+        (["--seeds", "9" * 20], f"--seeds '{'9' * 20}' is too many: choose up to 1,000,000"),
+        (["--seeds", "5..1000005"], "--seeds '5..1000005' is too many: choose up to 1,000,000"),
+        (["--seeds", f"{'9' * 5000}..1"], "none of more than 18 digits"),
         (["--to", "some"], "there is nothing to sweep: causal_vector sends to everyone only"),
         (["--threshold", "2"], "there is nothing to sweep: best_effort waits for no majority"),
         (["--traces"], "--traces needs a place to write them: give --output DIR"),

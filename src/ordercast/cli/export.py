@@ -13,14 +13,21 @@ example:
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from ordercast.cli.console import steps
+from ordercast.cli.console import counted, steps
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.verify import add_spark_arguments
 from ordercast.cli.witness import witness_cut
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UsageError
+from ordercast.trace.directory import read_events
 from ordercast.trace.exporters import FORMATS, Cut, export_trace
 from ordercast.trace.runs import Id, OneRun
 from ordercast.trace.verdicts import properties_named
@@ -75,13 +82,39 @@ def act(options: argparse.Namespace) -> int:
     gather_logs(options.trace)
     run = OneRun(options.trace, options.run)
     cut = _cut(options, run)
+    if cut == Cut() and next(read_events(options.trace), None) is None:
+        raise TraceError(f"{options.trace}: there is no event in it")
     with steps() as progress:
         progress.begin(f"exporting {options.trace}")
-        events = export_trace(run, options.output, format=options.format, cut=cut)
-    print(f"{options.format}: {events} event{'s' * (events != 1)}: {options.output}")
+        aside = sys.stderr if _is_stdout(options.output) else sys.stdout
+        with _place(options.output) as place:
+            events = export_trace(run, place, format=options.format, cut=cut)
+    print(f"{options.format}: {counted(events, 'event')}: {options.output}", file=aside)
     if note := FORMATS[options.format].note:
-        print(note)
+        print(note, file=aside)
     return 0
+
+
+def _is_stdout(output: Path) -> bool:
+    """/dev/stdout, /dev/fd/1, or whatever else stdout is called."""
+    try:
+        return os.path.samestat(output.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+@contextmanager
+def _place(output: Path) -> Iterator[Path]:
+    """Where to write it. What is for stdout is added there: a file that stdout is redirected to
+    has other people's words in it, and must not be replaced."""
+    if not _is_stdout(output):
+        yield output
+        return
+    with TemporaryDirectory() as scratch:
+        part = Path(scratch) / "part"
+        yield part
+        with part.open("rb") as whole, os.fdopen(os.dup(1), "wb") as stdout:
+            shutil.copyfileobj(whole, stdout)
 
 
 def _refuse(options: argparse.Namespace) -> None:

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from ordercast.cli.console import Steps, counted, steps
 from ordercast.cli.formats import add_format_arguments, settled
-from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.errors import UsageError
 from ordercast.pipeline.progress import Tell
-from ordercast.pipeline.session import require_pyspark, session
+from ordercast.pipeline.session import session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import Format
 from ordercast.trace.importers import (
@@ -112,7 +112,7 @@ def _judging(options: argparse.Namespace, source: Path) -> Iterator[str | None]:
     if options.master is None:
         yield None
         return
-    require_pyspark()
+    require_spark("an import with --master")
     from ordercast.pipeline.reading.writing import why_here
 
     files, chosen = settled(options, [source])
@@ -170,7 +170,7 @@ def _on_spark(
     tell: Tell,
 ) -> Imported:
     config = spark_settings(options)
-    require_pyspark()
+    require_spark("an import with --master")
     from ordercast.pipeline.reading.writing import import_log
 
     return import_log(

@@ -10,6 +10,7 @@ It is for the person who started the run, and for nobody else on this machine or
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
@@ -148,7 +149,7 @@ def application(board: Board, key: Key, page: str, streams: Streams) -> Starlett
             wish = msgspec.json.decode(await _body(request), type=Wish)
             await board.act(wish.act, wish.process)
         except (UsageError, msgspec.DecodeError) as error:
-            return JSONResponse({"error": capital(f"{error}.")})
+            return JSONResponse({"error": _sentence(error)})
         return JSONResponse({"error": None})
 
     return Starlette(
@@ -169,6 +170,12 @@ def server_of(app: Starlette) -> uvicorn.Server:
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
+
+
+def _sentence(error: Exception) -> str:
+    """With a capital, unless it begins with the name of a process."""
+    words = f"{error}."
+    return words if re.match(r"p\d", words) else capital(words)
 
 
 async def _body(request: Request) -> bytes:

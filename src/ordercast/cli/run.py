@@ -19,7 +19,8 @@ import math
 import re
 import shlex
 import sys
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,13 +32,16 @@ from ordercast.cli.follow import Follower, following
 from ordercast.cli.output import answering
 from ordercast.cli.report import page_of, refuse_output
 from ordercast.cli.run_summary import summary_of
-from ordercast.cli.verify import add_spark_arguments, judge
-from ordercast.errors import UsageError
+from ordercast.cli.spark import add_spark_arguments, check_spark
+from ordercast.cli.verify import judge
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.report.sheet import save
 from ordercast.runtime.faults import GRAMMAR, Faults, parse_faults
 from ordercast.runtime.launcher import launch
 from ordercast.runtime.plan import Outcome, Plan, Progress
 from ordercast.runtime.weather import Weather
+from ordercast.trace.directory import MANIFEST
+from ordercast.trace.verdicts import Judgement
 
 if TYPE_CHECKING:
     from ordercast.cli.live import Stage
@@ -115,8 +119,11 @@ def act(options: argparse.Namespace) -> int:
     options.faults = parsed_faults(parse_faults, options.faults)
     plan = _plan(options, *chosen(options))
     plan.check()
+    if plan.messages == 0:
+        raise UsageError("--messages 0: there would be nothing to judge: choose 1 or more")
     if options.report is not None:
         refuse_output(options.report)
+    check_spark(options)
     with _stage(plan) as stage:
         return _run(options, plan, stage)
 
@@ -140,12 +147,14 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
                     follower = watch.enter_context(following(options, plan, directory, progress))
                 outcome = _launch(plan, directory, progress, stage, follower)
         except KeyboardInterrupt:
-            print(f"what happened so far is in {directory}", file=sys.stderr)
+            if (directory / MANIFEST).is_file():
+                print(f"what happened so far is in {directory}", file=sys.stderr)
             raise
         print(summary_of(plan, outcome), file=aside)
-        judgement = judge(options, directory, spark=follower.spark if follower else None)
+        with _kept(directory):
+            judgement = judge(options, directory, spark=follower.spark if follower else None)
     page = options.report or directory / "report.html"
-    save(page_of(judgement, directory), page)
+    trouble = _save(judgement, directory, page)
     with answering(judgement.exit_code):
         if options.json:
             print(json.dumps(judgement.to_json()))
@@ -154,10 +163,33 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
         if follower is not None:
             print(follower.compare(judgement), file=aside)
         if not options.json:
-            print(f"trace:  {directory}\nreport: {page}")
+            print(f"trace:  {directory}" + (f"\nreport: {page}" if trouble is None else ""))
     if stage is not None:
         stage.show(judgement)
+    if trouble is not None:
+        print(f"ordercast run: {trouble}", file=sys.stderr)
+        return 2
     return judgement.exit_code
+
+
+@contextmanager
+def _kept(directory: Path) -> Iterator[None]:
+    """Whatever goes wrong with the verdicts, the run need not be done again."""
+    try:
+        yield
+    except BaseException:
+        later = f"ordercast verify {shlex.quote(str(directory))}"
+        print(f"the trace is kept in {directory}: judge it later with {later}", file=sys.stderr)
+        raise
+
+
+def _save(judgement: Judgement, directory: Path, page: Path) -> OrdercastError | None:
+    """What kept the page from being written, if anything did: to be told after the verdicts."""
+    try:
+        save(page_of(judgement, directory), page)
+    except OrdercastError as trouble:
+        return trouble
+    return None
 
 
 def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Plan:

@@ -68,13 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trace", type=Path, metavar="DIR", help="write the trace here")
     parser.add_argument(
-        "--format", choices=("jsonl", "parquet"), default="jsonl", help="of it (default: jsonl)"
+        "--format", choices=("jsonl", "parquet"), help="of the trace (default: jsonl)"
     )
     parser.add_argument("--story", action="store_true", help="tell every event on stdout")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def act(options: argparse.Namespace) -> int:
+    if options.format is not None and options.trace is None:
+        raise UsageError(f"--format {options.format} is about the trace: give it with --trace DIR")
     if options.scenario is not None:
         return _play(options)
     return _simulate(options)
@@ -87,7 +89,7 @@ def _play(options: argparse.Namespace) -> int:
     print(render(blocks), end="")
     if options.trace is not None:
         trace = scenario.trace()
-        with TraceWriter(options.trace, format=options.format) as writer:
+        with TraceWriter(options.trace, format=options.format or "jsonl") as writer:
             for event in trace.events:
                 writer.write(event)
             writer.add_manifest(trace.manifest)
@@ -126,7 +128,7 @@ def _simulate(options: argparse.Namespace) -> int:
     if options.trace is None:
         ending = _run(plan, ordering, dissemination, run, tally.write, narrate, options.threshold)
     else:
-        with TraceWriter(options.trace, format=options.format) as writer:
+        with TraceWriter(options.trace, format=options.format or "jsonl") as writer:
 
             def write(event: Event) -> None:
                 tally.write(event)

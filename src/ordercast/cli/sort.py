@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.cli.console import counted, steps
-from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.trace.verdicts import exit_code
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(options: argparse.Namespace) -> int:
     config = spark_settings(options)
-    from ordercast.pipeline.session import require_pyspark
-
-    require_pyspark()
+    require_spark("sorting")
     from ordercast.pipeline.sorting import ROWS_EACH
     from ordercast.pipeline.sorting.columns import Columns
     from ordercast.pipeline.sorting.files import sort_files

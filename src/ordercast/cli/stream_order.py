@@ -26,7 +26,7 @@ from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.console import Steps, steps
-from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,
@@ -87,10 +87,9 @@ def act(options: argparse.Namespace) -> int:
     reader_options(options)  # refused now, if they must be
     if options.once and options.trigger is not None:
         raise UsageError("--once takes what is there now: --trigger is for what comes later")
-    from ordercast.pipeline.session import require_pyspark, session
-
-    require_pyspark()
+    require_spark("ordering a stream")
     from ordercast.pipeline import streaming
+    from ordercast.pipeline.session import session
     from ordercast.pipeline.streaming.settings import SESSION_SETTINGS
 
     defaults = dict(SESSION_SETTINGS)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ordercast.cli.console import Steps, steps
 from ordercast.cli.output import answering
-from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,
@@ -83,10 +83,9 @@ def act(options: argparse.Namespace) -> int:
     if options.keep < 1:
         raise UsageError(f"--keep {options.keep}: choose 1 or more")
     config = spark_settings(options)
-    from ordercast.pipeline.session import require_pyspark, session
-
-    require_pyspark()
+    require_spark("watching a trace")
     from ordercast.pipeline import streaming
+    from ordercast.pipeline.session import session
     from ordercast.pipeline.streaming.settings import require_protobuf
     from ordercast.pipeline.streaming.source_files import followed
     from ordercast.pipeline.streaming.watch_query import WATCH_SETTINGS, Watching

@@ -26,8 +26,8 @@ from rich.text import Text
 from ordercast.cli.console import LOOKS, Steps, counted, steps
 from ordercast.cli.faults import parsed_faults
 from ordercast.cli.output import answering, console
-from ordercast.cli.sweep_table import print_failures, table_of
-from ordercast.cli.verify import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.sweep_table import print_empty, print_failures, print_table
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["act", "add_arguments"]
 
 PIPED_COLUMNS = 200
+SEEDS_MAX = 1_000_000
+SEED_DIGITS_MAX = 18
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +105,7 @@ def act(options: argparse.Namespace) -> int:
     for reason in left_out:
         print(reason, file=sys.stderr)
 
-    from ordercast.pipeline.session import require_pyspark
-
-    require_pyspark()
+    require_spark("a sweep")
     from ordercast.pipeline.jobs import run_each
     from ordercast.sweep.conduct import conduct
     from ordercast.sweep.tally import outcome
@@ -184,13 +184,21 @@ def _names(flag: str, text: str, known: Collection[str]) -> list[str]:
 
 def _seeds(text: str) -> range:
     """`100` is from 0 to 99; `5..104` is just that."""
-    form = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text)
+    form = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text, re.ASCII)
     if form is None:
         raise UsageError(f"--seeds {text!r} is neither a number nor of the form A..B")
+    too_many = UsageError(
+        f"--seeds {text[:40]!r} is too many: choose up to {SEEDS_MAX:,}, none of more than "
+        f"{SEED_DIGITS_MAX} digits"
+    )
+    if max(len(number) for number in form.groups("")) > SEED_DIGITS_MAX:
+        raise too_many
     first, last = form.groups()
     seeds = range(int(last)) if first is None else range(int(first), int(last) + 1)
     if not seeds:
         raise UsageError(f"--seeds {text!r} is no seed at all")
+    if len(seeds) > SEEDS_MAX:
+        raise too_many
     return seeds
 
 
@@ -234,7 +242,8 @@ def _tell(
         print(json.dumps(answer))
         return
     out = console(piped_columns=PIPED_COLUMNS)
-    out.print(table_of(rows))
+    print_table(rows, out)
+    print_empty(rows, out)
     print_failures(rows, out)
     icon, style = LOOKS[found]
     out.print(Text.assemble("What was promised: ", (f"{icon} {found}", style), "."))

@@ -28,7 +28,7 @@ from ordercast.cli.console import print_judgement, print_skipped, print_summary,
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering
-from ordercast.cli.spark import add_spark_arguments, spark_settings
+from ordercast.cli.spark import add_spark_arguments, require_extra, spark_settings
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
@@ -145,6 +145,8 @@ def _examine(
     demanded_by(order, PROPERTIES)
     gather_logs(trace)
     event_files(trace)
+    if choices.get("here"):
+        require_extra("judging a trace")
     from ordercast import pipeline
 
     with steps() as progress:

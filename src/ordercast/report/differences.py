@@ -75,7 +75,7 @@ def traffic(left: History, right: History) -> str:
             else "in another order"
         )
         return f"Both sent the same {count(len(one), 'message')}, {same}."
-    common = sum(1 for message, to in one.items() if other.get(message) == to)
+    common = len(one.items() & other.items())
     return (
         f"They did not send the same: A sent {count(len(one), 'message')} and B {len(other):,}, "
         f"of which {common:,} are the same."

@@ -22,6 +22,7 @@ HEIGHT = 210.0
 TOP = 12.0
 BOTTOM = 34.0
 LEFT = 58.0
+RIGHT = WIDTH - 20.0
 LABEL = 6.2
 """The width of one character of a label (10.5px monospace)."""
 LABEL_APART = 11.5
@@ -72,7 +73,7 @@ def line_plot(
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     side = max((len(line.name) for line in lines), default=0) * LABEL + 14.0
-    across = Scale(min(xs), max(xs), LEFT, WIDTH - 20.0)
+    across = Scale(min(xs), max(xs), LEFT, RIGHT)
     crowded = not steps and min(ys) > 0 and max(ys) > CROWDED * min(ys)
     up = Scale(min(ys) if crowded else 0.0, max(ys) or 1.0, HEIGHT - BOTTOM, TOP, log=crowded)
     shapes = [*_vertical(up, y_words), *_horizontal(across, x_words, sorted(set(xs)))]
@@ -97,7 +98,7 @@ def line_plot(
             )
         )
     shapes += _names(
-        lines, [(across(line.points[-1][0]), up(line.points[-1][1])) for line in lines]
+        lines, [(across(line.points[-1][0]), up(line.points[-1][1])) for line in lines], hold=steps
     )
     return _svg(shapes, WIDTH + side, HEIGHT, title)
 
@@ -191,8 +192,11 @@ def _floor(scale: Scale, words: Words, bottom: float) -> Iterator[Markup]:
         yield element("text", words(value), x=x, y=bottom + 17, class_="middle")
 
 
-def _names(lines: Sequence[Line], ends: Sequence[tuple[float, float]]) -> list[Markup]:
-    """To the right of each line's end, moved apart where they would collide, with a thread back."""
+def _names(
+    lines: Sequence[Line], ends: Sequence[tuple[float, float]], *, hold: bool
+) -> list[Markup]:
+    """To the right of each line's end, moved apart where they would collide, with a thread back. If
+    values do not hold on, one from afar would be taken for a piece of the line."""
     order = sorted(range(len(lines)), key=lambda index: ends[index][1])
     heights: list[float] = []
     for index in order:
@@ -205,9 +209,10 @@ def _names(lines: Sequence[Line], ends: Sequence[tuple[float, float]]) -> list[M
     found = []
     for index, at in zip(order, heights, strict=True):
         line = lines[index]
-        thread = element("path", d=points(ends[index], (WIDTH - 2, at)), class_="thread")
-        name = element("text", line.name, x=WIDTH, y=at + 3.5, class_="own")
-        found.append(element("g", thread, name, class_=_hue(line.hue)))
+        shapes = [element("text", line.name, x=WIDTH, y=at + 3.5, class_="own")]
+        if hold or ends[index][0] >= RIGHT:
+            shapes.append(element("path", d=points(ends[index], (WIDTH - 2, at)), class_="thread"))
+        found.append(element("g", *shapes, class_=_hue(line.hue)))
     return found
 
 

@@ -10,7 +10,7 @@ from ordercast.report.digest import Digest, Share, outcome_of
 from ordercast.report.words import MEANINGS, capital, count, listing, property_words, rank
 from ordercast.trace.verdicts import ORDERS, Outcome
 
-__all__ = ["Headline", "Row", "Rung", "headline", "ladder", "rows"]
+__all__ = ["Headline", "Row", "Rung", "Standing", "headline", "ladder", "rows"]
 
 Standing = Literal["holds", "violated", "unknown", "empty", "unjudged"]
 """How something stands on the page: `empty` is a pass in which nothing was checked."""

@@ -15,7 +15,7 @@ from ordercast.errors import SetupError, TraceError
 from ordercast.report.facts import Fact
 from ordercast.report.plots import Line, Plot, line_plot
 from ordercast.report.sheet import template
-from ordercast.report.summary import Headline
+from ordercast.report.summary import Headline, Standing
 from ordercast.report.words import count, span
 from ordercast.trace.verdicts import Outcome
 
@@ -56,6 +56,12 @@ class Configuration(Struct, frozen=True):
     latency_us: Spread
     hold_us: Spread
     held_max: int
+    empty: int = 0
+    """Runs in which nothing was delivered."""
+
+    @property
+    def standing(self) -> Standing:
+        return "empty" if self.outcome == "holds" and self.empty == self.runs else self.outcome
 
     @property
     def loss(self) -> float:
@@ -93,8 +99,9 @@ def read_sweep(path: Path) -> list[Configuration]:
         import pyarrow.parquet as pq
     except ImportError:
         raise SetupError("a sweep's table needs pyarrow: pip install 'ordercast[spark]'") from None
-    columns = list(Configuration.__struct_fields__)
     try:
+        there = pq.read_schema(path / TABLE).names
+        columns = [name for name in Configuration.__struct_fields__ if name in there]
         rows: list[dict[str, Any]] = pq.read_table(path / TABLE, columns=columns).to_pylist()
         return msgspec.convert(rows, list[Configuration])
     except (OSError, ValueError) as error:
@@ -136,7 +143,13 @@ def _headline(rows: Sequence[Configuration]) -> Headline:
     if "unknown" in outcomes:
         unsettled = count(outcomes.count("unknown"), "configuration")
         return Headline(f"Promises could not be settled in {unsettled}", detail, "unknown")
-    return Headline("Every promise held in every run", detail, "holds" if rows else "empty")
+    empty = sum(row.empty for row in rows)
+    if all(row.standing == "empty" for row in rows):
+        held = "Every promise held, but there was nothing to check"
+        return Headline(held, f"{detail} Nothing was delivered in any of them.", "empty")
+    if empty:
+        detail += f" Nothing was delivered in {empty:,} of them, so there was nothing to check."
+    return Headline("Every promise held in every run", detail, "holds")
 
 
 def _by_size(rows: Sequence[Configuration]) -> Iterator[Section]:

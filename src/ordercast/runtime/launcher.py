@@ -136,8 +136,9 @@ async def _run(plan: Plan, crew: Crew) -> str | None:
         return f"its time of {plan.timeout_s:g} s was up"
     left = plan.processes - len(crew.crashed)
     if plan.needs_majority and left <= plan.processes // 2:
+        rest = f"only {left} {'is' if left == 1 else 'are'}" if left else "none is"
         return (
             f"{plan.dissemination} waits for more than half of the {plan.processes} members, and "
-            f"only {left} {'is' if left == 1 else 'are'} left"
+            f"{rest} left"
         )
     return None

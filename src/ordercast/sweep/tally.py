@@ -57,6 +57,8 @@ class Row(Struct, frozen=True):
     threshold: int | None
     runs: int
     quiesced: int
+    empty: int
+    """Runs in which nothing was delivered: what holds in them holds of nothing."""
     promises: tuple[str, ...]
     outcome: Outcome
     """Of what was promised, over all runs."""
@@ -91,7 +93,8 @@ class Tally:
         """in: some runs of this configuration, as in `block.Results`"""
         self._sums["runs"] += runs.num_rows
         self._sums["failed"] += runs.num_rows - runs["broken"].null_count
-        for name in _SUMMED[2:]:
+        self._sums["empty"] += pc.sum(pc.equal(runs["delivered"], 0)).as_py() or 0
+        for name in _SUMMED[3:]:
             self._sums[name] += pc.sum(runs[name]).as_py() or 0
         for name, counts in self._counts.items():
             for found in pc.value_counts(runs[name]).to_pylist():
@@ -121,6 +124,7 @@ class Tally:
             threshold=one.threshold,
             runs=sums["runs"],
             quiesced=sums["quiesced"],
+            empty=sums["empty"],
             promises=one.promises,
             outcome=_worst(counts[name] for name in one.promises),
             failed=sums["failed"],
@@ -149,7 +153,7 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist([msgspec.to_builtins(row) for row in rows], _SCHEMA)
 
 
-_SUMMED = ("runs", "failed", "quiesced", "sent", "delivered", "received", "control_bytes")
+_SUMMED = ("runs", "failed", "empty", "quiesced", "sent", "delivered", "received", "control_bytes")
 
 
 def _add(histogram: Histogram, runs: pa.Table, name: str) -> None:

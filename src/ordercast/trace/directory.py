@@ -13,7 +13,7 @@ from ordercast.errors import TraceError
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_events, read_jsonl, write_jsonl
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.parquet import read_parquet, write_parquet
+from ordercast.trace.parquet import read_parquet, require_pyarrow, write_parquet
 
 __all__ = [
     "Format",
@@ -91,6 +91,8 @@ class TraceWriter:
     (Parquet); the manifests are written on close, when it is known how the runs ended."""
 
     def __init__(self, directory: Path, *, format: Format = "jsonl") -> None:
+        if format == "parquet":
+            require_pyarrow()  # now, and not when all the events are there
         directory.mkdir(parents=True, exist_ok=True)
         if any((directory / name).exists() for name in (MANIFEST, "events.jsonl", "events")):
             raise TraceError(

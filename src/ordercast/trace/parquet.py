@@ -20,6 +20,7 @@ __all__ = [
     "LogWriter",
     "arrow_schema",
     "read_parquet",
+    "require_pyarrow",
     "to_table",
     "unreadable",
     "write_parquet",
@@ -62,6 +63,7 @@ class LogWriter:
     what is in them in the footer."""
 
     def __init__(self, path: Path, *, group_rows: int = ROW_GROUP_ROWS) -> None:
+        require_pyarrow()
         import pyarrow.parquet as pq
 
         self._file = pq.ParquetWriter(
@@ -152,6 +154,11 @@ def _event(values: dict[str, Any], *, where: str) -> Event:
     if (reason := flaw(event)) is not None:
         raise TraceError(f"{where}: {reason}")
     return event
+
+
+def require_pyarrow() -> None:
+    """Raises a `SetupError` that says what to install."""
+    _pyarrow()
 
 
 def _pyarrow() -> Any:

@@ -16,11 +16,11 @@ from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
 from ordercast.pipeline.session import session
 from ordercast.pipeline.sorting import ROWS_EACH, causal_sort
+from ordercast.pipeline.sorting.broken import plainly_read
 from ordercast.pipeline.sorting.check import check_order
 from ordercast.pipeline.sorting.columns import Columns, require_columns
 from ordercast.pipeline.sorting.ordered import WrittenFiles
 from ordercast.pipeline.sorting.source import (
-    plainly_read,
     read_messages,
     source_files,
     without_repeats,
@@ -72,7 +72,7 @@ def sort_files(
         require_shared(master, config or {})
     opened = session(master=master, config=config, verbose=verbose) if spark is None else None
     scratch = output.with_name(f".{output.name}.{os.getpid()}")
-    with opened or nullcontext(spark) as running, plainly_read(source):
+    with opened or nullcontext(spark) as running, plainly_read(source, columns):
         assert running is not None
         require_shared_by(running)
         try:

@@ -5,13 +5,8 @@ Where a format has no maps or lists, a stamp is JSON in text: `[1, 0, 2]` or `{"
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -20,13 +15,10 @@ from pyspark.sql import types as T
 
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.sorting.columns import Columns
-from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.parquet import unreadable
 
-__all__ = ["plainly_read", "read_messages", "source_files", "without_repeats"]
+__all__ = ["read_messages", "separator_of", "source_files", "without_repeats"]
 
-_UNREADABLE = ("MALFORMED", "FAILED_READ_FILE", "INVALID_JSON_RECORD_TYPE")
-"""Spark's words for rows that it cannot read."""
 _KINDS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -58,6 +50,10 @@ def source_files(source: Path) -> tuple[str, list[Path]]:
     return _KINDS[files[0].suffix], files
 
 
+def separator_of(file: Path) -> str:
+    return "\t" if file.suffix == ".tsv" else ","
+
+
 def _require_same_schema(files: list[Path]) -> None:
     first: pa.Schema | None = None
     for file in files:
@@ -77,7 +73,7 @@ def read_messages(spark: SparkSession, source: Path, columns: Columns) -> DataFr
     if kind == "parquet":
         frame = spark.read.parquet(*paths)
     elif kind == "csv":
-        separator = "\t" if files[0].suffix == ".tsv" else ","
+        separator = separator_of(files[0])
         options = {"header": "true", "inferSchema": "true", "escape": '"', "sep": separator}
         frame = spark.read.options(mode="FAILFAST", **options).csv(paths)
     else:
@@ -124,37 +120,3 @@ def without_repeats(frame: DataFrame, columns: Columns) -> DataFrame:
         F.min_by(whole, F.to_json(whole)).alias("_causal_row")
     )
     return kept.select("_causal_row.*")
-
-
-@contextmanager
-def plainly_read(source: Path) -> Iterator[None]:
-    """Within it, Spark's words for what it cannot read become one sentence."""
-    try:
-        yield
-    except Exception as error:
-        words = str(error)
-        if not any(one in words for one in _UNREADABLE):
-            raise
-        raise TraceError(_broken_line(source) or _broken_file(source, words)) from None
-
-
-def _broken_line(source: Path) -> str | None:
-    """The first line that is no object in JSON, if that is what is wrong: Spark does not say where
-    it is."""
-    kind, files = source_files(source)
-    for file in files if kind == "json" else ():
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    msgspec.json.decode(line if line.strip() else b"{}", type=dict[str, Any])
-                except UNREADABLE as error:
-                    return f"{file}, line {number}: cannot be read as an object in JSON: {error}"
-    return None
-
-
-def _broken_file(source: Path, words: str) -> str:
-    place = re.search(r"file:/+([^\s,]+)", words)
-    where = Path(f"/{place[1]}".rstrip(".")) if place else source
-    found = re.search(r"record parsing: \[?(.{1,60})", words)
-    what = f": {found[1].rstrip('].')}" if found else ""
-    return f"{where}: there is something in it that cannot be read{what}"

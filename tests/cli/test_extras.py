@@ -1,0 +1,89 @@
+"""What is not installed is told at once, in words that fit what was asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ordercast.cli import main
+
+INSTALL = "pip install 'ordercast[spark]'"
+STREAM = ["--group", "g", "--output", "out", "--checkpoint", "state"]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.jsonl").write_text('{"process": 0, "kind": "send", "message": "0:1"}\n')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["verify", "log.jsonl"], "judging a trace needs Spark, which is not installed here"),
+        (["verify", "log.jsonl", "--here"], "judging a trace needs packages that are not all inst"),
+        (["run"], "judging a trace needs Spark, which is not installed here"),
+        (["sort", "log.jsonl", "-o", "out"], "sorting needs Spark, which is not installed here"),
+        (["sweep"], "a sweep needs Spark, which is not installed here"),
+        (["stream", "order", ".", *STREAM], "ordering a stream needs Spark, which is not inst"),
+        (["stream", "watch", "."], "watching a trace needs Spark, which is not installed here"),
+        (
+            ["import", "log.jsonl", "-o", "out", "--format", "table", "--master", "local"],
+            "an import with --master needs Spark, which is not installed here",
+        ),
+    ],
+)
+def test_without_pyspark(
+    arguments: list[str],
+    what: str,
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert what in said
+    assert said.endswith(INSTALL)
+    assert [path.name for path in place.iterdir()] == ["log.jsonl"]
+
+
+def test_without_pyarrow_no_parquet_is_promised(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["simulate", "--trace", "out", "--format", "parquet"]) == 2
+    assert capsys.readouterr().err == (
+        f"ordercast simulate: Parquet traces need pyarrow: {INSTALL}, or use JSON lines\n"
+    )
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        (None, "Spark needs Java, and JAVA_HOME={home} has no bin/java"),
+        ("11.0.2", "Spark does not run on Java 11: install Java 17 or newer"),
+    ],
+)
+def test_without_java_no_group_is_started(
+    version: str | None,
+    sentence: str,
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = place / "java"
+    (home / "bin").mkdir(parents=True)
+    if version is not None:
+        java = home / "bin" / "java"
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert main(["run"]) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert sentence.format(home=home) in said
+    assert not (place / "runs").exists()

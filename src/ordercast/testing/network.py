@@ -204,8 +204,9 @@ class Transport(asyncio.Transport):
         self._loop = network.loop
         self._context = context
         self._closing = self._lost = self._ended = False
-        self._under_way: deque[Any] = deque()
-        """What has left here and is not there yet, in order."""
+        self._under_way: deque[tuple[float, Any]] = deque()
+        """What has left here and is not there yet, in order, and when it is. Where there is any, it
+        is waited for, or for a way."""
         self._arrives_at = 0.0
         self._bytes = 0
         """Of that."""
@@ -284,26 +285,28 @@ class Transport(asyncio.Transport):
                 self._send(_RESET)
 
     def _send(self, item: Any) -> None:
-        self._under_way.append(item)
         self._arrives_at = max(self._arrives_at, self._loop.time() + self._network.takes_s())
-        self._loop.call_at(self._arrives_at, self._step, context=_NOBODY)
+        self._under_way.append((self._arrives_at, item))
+        if len(self._under_way) == 1:
+            self._loop.call_at(self._arrives_at, self._step, context=_NOBODY)
 
     def go_on(self) -> None:
         """There may be a way again."""
-        self._arrives_at = max(self._arrives_at, self._loop.time() + self._network.takes_s())
-        for _ in self._under_way:
-            self._loop.call_at(self._arrives_at, self._step, context=_NOBODY)
+        soon = self._loop.time() + self._network.takes_s()
+        self._arrives_at = max(self._arrives_at, soon)
+        self._loop.call_at(soon, self._step, context=_NOBODY)
 
     def _step(self) -> None:
-        """The first of what is under way arrives, if there is a way."""
-        if not self._under_way:
-            return
+        """What has come so far arrives, if there is a way; the next one is waited for."""
         if not self._network.passes(self._context, self.other._context):
             self._network.stuck(self)
             return
-        self._loop.call_soon(
-            self.other._arrive, self._under_way.popleft(), context=self.other._context
-        )
+        now, there = self._loop.time(), self.other
+        while self._under_way and self._under_way[0][0] <= now:
+            _, item = self._under_way.popleft()
+            self._loop.call_soon(there._arrive, item, context=there._context)
+        if self._under_way:
+            self._loop.call_at(self._under_way[0][0], self._step, context=_NOBODY)
 
     def _arrive(self, item: Any) -> None:
         """In the process that it is meant for, whenever that runs."""

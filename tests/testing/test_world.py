@@ -221,6 +221,24 @@ def test_a_paused_process_stands_still() -> None:
     assert run(story) == ["0", "1", "2", "finally"]
 
 
+def test_no_other_loop_is_made() -> None:
+    """One that nobody closes would be found by whoever comes later."""
+
+    def refuse() -> None:
+        raise AssertionError("a loop of the machine was made")
+
+    async def story(world: World) -> float:
+        world.start("a", asyncio.sleep, 1)
+        await asyncio.sleep(2)
+        return world.now
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.events, "new_event_loop", refuse)
+        patch.setattr(asyncio.get_event_loop_policy(), "new_event_loop", refuse, raising=False)
+        patch.setattr(contextlib, "suppress", contextlib.nullcontext)
+        assert run(story) == 2
+
+
 def test_a_thread_is_waited_for_at_once() -> None:
     async def story(world: World) -> tuple[int, float]:
         with pytest.raises(ValueError, match="substring"):

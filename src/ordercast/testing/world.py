@@ -169,11 +169,13 @@ def _unseen(task: asyncio.Task[Any]) -> bool:
 def _clear(world: World) -> None:
     """As at the end of `asyncio.run`, whatever state it is in."""
     loop = world.loop
-    with contextlib.suppress(Exception):
-        loop.run_until_complete(world.close())
-    tasks = asyncio.all_tasks(loop)
+    for rest in (world.close, _cancel_all, loop.shutdown_asyncgens):
+        with contextlib.suppress(Exception):
+            loop.run_until_complete(rest())
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    with contextlib.suppress(Exception):
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -221,6 +221,28 @@ def test_a_paused_process_stands_still() -> None:
     assert run(story) == ["0", "1", "2", "finally"]
 
 
+def test_tasks_are_cancelled_in_the_same_order_each_time() -> None:
+    """Though asyncio keeps them in sets."""
+
+    async def sleep(name: int, ended: list[int]) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            ended.append(name)
+
+    async def story(world: World) -> list[int]:
+        ended: list[int] = []
+        filler = [bytes(world.random.randrange(1000)) for _ in range(50)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1), asyncio.TaskGroup() as tasks:
+                for name in range(200):
+                    filler.append(bytes(7 * name))
+                    tasks.create_task(sleep(name, ended))
+        return ended
+
+    assert run(story) == run(story)
+
+
 def test_no_other_loop_is_made() -> None:
     """One that nobody closes would be found by whoever comes later."""
 

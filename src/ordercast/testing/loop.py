@@ -11,7 +11,7 @@ import heapq
 import socket
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ordercast.errors import UsageError
 from ordercast.runtime.surroundings import Surroundings
@@ -53,6 +53,31 @@ class _Around(Surroundings):
             process.wills.append(forget)
 
 
+class _Numbered:
+    """Sets of these, such as the tasks of a `TaskGroup`, are gone through by their hashes, which by
+    default are their places in memory: another order each time."""
+
+    _number: int
+
+    def __new__(cls, *_: Any, number: int, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._number = number  # asyncio puts them into sets while they are made
+        return made
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Future(_Numbered, asyncio.Future[Any]):
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, number: int) -> None:
+        super().__init__(loop=loop)
+
+
+class _Task(_Numbered, asyncio.Task[Any]):
+    def __init__(self, coro: Any, *, number: int, **options: Any) -> None:
+        super().__init__(coro, **options)
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     # What asyncio's own loops inherit and typeshed does not tell.
     _ready: Any
@@ -66,6 +91,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.network = network
         self._now = 0.0
         self._turns = 0
+        self._numbers = 0
         self._limit_s = limit_s
 
     # Time.
@@ -115,13 +141,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # Tasks and threads.
 
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Future(loop=self, number=self._next_number())
+
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = super().create_task(coro, **options)
+        task = _Task(coro, loop=self, number=self._next_number(), **options)
         context = options.get("context")
         process = PROCESS.get() if context is None else process_of(context)
         if process is not None:
             process.keep(task)
         return task
+
+    def _next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
 
     def run_in_executor(  # type: ignore[override]
         self, executor: object, func: Callable[..., Any], *args: Any

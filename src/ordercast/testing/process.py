@@ -30,7 +30,7 @@ class Process:
         self._loop = world.loop
         self._killed = self._buried = self._paused = False
         self._backlog: list[Any] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._end: asyncio.Future[Any] = self._loop.create_future()
         self._awaited = False
         context = copy_context()
@@ -97,13 +97,13 @@ class Process:
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Or it would be collected once nobody can wake it, and its `finally` would run then."""
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._let_go)
 
     async def bury(self) -> None:
         """After the story: what a killed process left behind is cleared away, unseen."""
         self._buried = True
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
         # A task that was about to run is cancelled when it does.
         steps = [handle for handle in self._backlog if isinstance(_owner(handle), asyncio.Task)]
@@ -111,13 +111,13 @@ class Process:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _let_go(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and not self._buried:
             self._world.look_at_last(task)
 
     def _ended(self, main: asyncio.Task[Any]) -> None:
         """Its other tasks are cancelled, as at the end of `asyncio.run`."""
-        others = self._tasks - {main}
+        others = [task for task in self._tasks if task is not main]
         for task in others:
             task.cancel()
         waiting = asyncio.gather(*others, return_exceptions=True)

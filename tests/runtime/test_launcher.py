@@ -193,8 +193,9 @@ def test_a_member_that_dies_of_a_bug_says_of_which(
     assert outcome.quiesced
     own = rows(load(outcome.directory), 2)
     assert own[-1].kind == "crash"
-    # What the bug interrupted has not happened: nobody can have seen anything of it.
-    assert max(event.number or 0 for event in own if event.origin == 0) == 3
+    # What the bug interrupted has not happened, nor what came in the same turn: nobody can have
+    # seen anything of it.
+    assert max((event.number or 0 for event in own if event.origin == 0), default=0) < 4
 
 
 def test_members_that_cannot_even_start_end_the_run_at_once(

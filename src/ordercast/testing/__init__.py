@@ -9,7 +9,8 @@ async def story(world: World) -> None:
 run(story, seed=7)
 
 loop        time, tasks and threads
-network     what takes time, and may be cut
+network     who listens where, and who is cut off from whom
+transport   one connection: bytes that keep their order and take their time
 process     what can be killed, paused and started again
 world       all of it, for a story
 judging     whether the order held

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ordercast.testing.loop import PROCESS
 
 if TYPE_CHECKING:
-    from ordercast.testing.network import Server, Transport
+    from ordercast.testing.network import Server
+    from ordercast.testing.transport import Transport
     from ordercast.testing.world import World
 
 __all__ = ["Process"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,7 +27,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "what"),
     [
         (["verify", "log.jsonl"], "judging a trace needs Spark, which is not installed here"),
-        (["verify", "log.jsonl", "--here"], "judging a trace needs packages that are not all inst"),
         (["run"], "judging a trace needs Spark, which is not installed here"),
         (["sort", "log.jsonl", "-o", "out"], "sorting needs Spark, which is not installed here"),
         (["sweep"], "a sweep needs Spark, which is not installed here"),
@@ -47,7 +49,76 @@ def test_without_pyspark(
     assert main(arguments) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert what in said
-    assert said.endswith(INSTALL)
+    assert INSTALL in said
+    assert [path.name for path in place.iterdir()] == ["log.jsonl"]
+
+
+@pytest.mark.parametrize("arguments", [["verify", "log.jsonl"], ["report", "log.jsonl"], ["run"]])
+def test_without_what_judges_here(
+    arguments: list[str],
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert main([*arguments, "--here"]) == 2
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith(
+            "judging a trace in one process needs packages that are not all installed here: "
+            "pip install 'ordercast[judge]'"
+        )
+    )
+    assert [path.name for path in place.iterdir()] == ["log.jsonl"]
+
+
+def test_here_takes_neither_spark_nor_java(place: Path) -> None:
+    """In a Python that has only what the extra `judge` brings."""
+    for package in ("pandas", "pyspark", "google"):
+        (place / "shadow" / package).mkdir(parents=True)
+        words = f"raise ModuleNotFoundError(name={package!r})\n"
+        (place / "shadow" / package / "__init__.py").write_text(words)
+    environment = os.environ | {
+        "PYTHONPATH": str(place / "shadow"), "JAVA_HOME": str(place), "PATH": "",
+    }  # fmt: skip
+
+    def ordercast(*arguments: str) -> str:
+        command = [sys.executable, "-m", "ordercast", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    told = ordercast("run", "--here", "--order", "total", "--trace", "trace")
+    assert "Order held: causal, and total order. What was promised: ✔ holds." in told
+    assert (place / "trace" / "report.html").is_file()
+    judged = json.loads(ordercast("verify", "trace", "--here", "--json"))
+    assert {one["verdict"] for one in judged["verdicts"] if one["property"] != "synchronous"} == {
+        "holds"
+    }
+    ordercast("report", "trace", "--here", "-o", "page.html")
+    assert (place / "page.html").read_bytes() == (place / "trace" / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flags"),
+    [
+        (["run", "--follow"], "--follow, --master and --conf"),
+        (["run", "--master", "local"], "--follow, --master and --conf"),
+        (["report", "log.jsonl", "--conf", "spark.x=1"], "--master and --conf"),
+        (
+            ["export", "log.jsonl", "-o", "x", "--format", "csv", "--master", "local"],
+            "--master and --conf",
+        ),
+    ],
+)
+def test_here_and_spark(
+    arguments: list[str], flags: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--here"]) == 2
+    assert capsys.readouterr().err == (
+        f"ordercast {arguments[0]}: --here does without Spark: leave out {flags}\n"
+    )
     assert [path.name for path in place.iterdir()] == ["log.jsonl"]
 
 

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from ordercast.cli.console import counted, steps
 from ordercast.cli.logs import gather_logs
-from ordercast.cli.verify import add_spark_arguments
+from ordercast.cli.spark import add_judging_arguments, refuse_with_here
 from ordercast.cli.witness import witness_cut
 from ordercast.errors import TraceError, UsageError
 from ordercast.trace.directory import read_events
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quiesced", action="store_true",
         help="with --witness: a run without a manifest had come to rest",
     )  # fmt: skip
-    add_spark_arguments(parser)
+    add_judging_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -119,6 +119,7 @@ def _place(output: Path) -> Iterator[Path]:
 
 def _refuse(options: argparse.Namespace) -> None:
     """An option that nobody heeds is a mistake."""
+    refuse_with_here(options)
     if options.around is not None and options.witness is not None:
         raise UsageError("--around and --witness both choose the place: give one of them")
     if options.events is not None:

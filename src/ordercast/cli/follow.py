@@ -43,7 +43,7 @@ def following(
 ) -> Iterator[Follower]:
     """What can be refused is refused before any process starts."""
     config = spark_settings(options)
-    from ordercast.pipeline.session import require_pyspark
+    from ordercast.pipeline.installed import require_pyspark
 
     require_pyspark()
     from ordercast.pipeline.streaming.settings import require_protobuf

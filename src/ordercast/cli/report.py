@@ -1,11 +1,12 @@
 """Write the page: verdicts, witnesses, diagrams and costs, in one file that opens offline.
 
-The trace is judged on Spark first, unless --results names the tables of `verify --output`, or
---verdicts what `verify --json` printed. The directory of a sweep gives the page of its curves.
-With --compare, two runs stand side by side, with what differs on top.
+The trace is judged first, on Spark or --here, unless --results names the tables of `verify
+--output`, or --verdicts what `verify --json` printed. The directory of a sweep gives the page of
+its curves. With --compare, two runs stand side by side, with what differs on top.
 
 example:
   ordercast report out -o report.html
+  ordercast report out --here
   ordercast report out --results results -o report.html
   ordercast report out --compare other -o compared.html
   ordercast report sweep-out -o sweep.html
@@ -20,7 +21,8 @@ from pathlib import Path
 import msgspec
 
 from ordercast.cli.logs import gather_logs
-from ordercast.cli.verify import add_spark_arguments, judge
+from ordercast.cli.spark import add_judging_arguments, refuse_with_here
+from ordercast.cli.verify import judge
 from ordercast.errors import TraceError, UsageError
 from ordercast.report import Limits
 from ordercast.report.comparison import compare
@@ -57,10 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", type=Path, metavar="TRACE", help="another trace: both side by side"
     )
-    add_spark_arguments(parser)
+    add_judging_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
+    refuse_with_here(options)
     refuse_output(options.output)
     if options.compare is not None:
         page = _comparison(options)

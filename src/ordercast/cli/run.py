@@ -1,4 +1,6 @@
-"""Run a group of real processes on this machine, verify its trace on Spark, write the report.
+"""Run a group of real processes on this machine, verify its trace, write the report.
+
+The trace is judged on Spark, or --here, which takes neither Spark nor Java, and a second.
 
 The exit code speaks of what was promised: 0: it holds; 1: it is violated; 2: unknown.
 
@@ -6,6 +8,7 @@ example:
   ordercast run --order causal --processes 3 --messages 8
   ordercast run --order fifo --processes 5 --messages 100 --delay 0..50 --seed 7
   ordercast run --dissemination majority_acks --faults "kill:1@1s+1s,loss:1%"
+  ordercast run --order total --here
   ordercast run --order fifo --messages 2000 --follow
   ordercast run --live --processes 5 --dissemination majority_acks
 """
@@ -32,9 +35,10 @@ from ordercast.cli.follow import Follower, following
 from ordercast.cli.output import answering
 from ordercast.cli.report import page_of, refuse_output
 from ordercast.cli.run_summary import summary_of
-from ordercast.cli.spark import add_spark_arguments, check_spark
+from ordercast.cli.spark import add_judging_arguments, check_spark, refuse_with_here
 from ordercast.cli.verify import judge
 from ordercast.errors import OrdercastError, UsageError
+from ordercast.pipeline.installed import require_kernels
 from ordercast.report.sheet import save
 from ordercast.runtime.faults import GRAMMAR, Faults, parse_faults
 from ordercast.runtime.launcher import launch
@@ -112,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the page here (default: report.html in the trace)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-    add_spark_arguments(parser)
+    add_judging_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
@@ -123,7 +127,11 @@ def act(options: argparse.Namespace) -> int:
         raise UsageError("--messages 0: there would be nothing to judge: choose 1 or more")
     if options.report is not None:
         refuse_output(options.report)
-    check_spark(options)
+    if options.here:
+        refuse_with_here(options, "follow")
+        require_kernels()
+    else:
+        check_spark(options)
     with _stage(plan) as stage:
         return _run(options, plan, stage)
 

@@ -1,4 +1,4 @@
-"""What every verb that works on Spark lets its user say about it."""
+"""What every verb that works on Spark lets its user say about it, and those that can do without."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 
 from ordercast.errors import SetupError, UsageError
 from ordercast.pipeline.cluster import address_towards, wait_s
+from ordercast.pipeline.installed import require_pyspark
 from ordercast.pipeline.java import GET_JAVA, JAVA_VERSION_MIN, java_version, require_java
-from ordercast.pipeline.session import require_pyspark
 
 __all__ = [
+    "add_judging_arguments",
     "add_spark_arguments",
     "check_spark",
     "pairs",
-    "require_extra",
+    "refuse_with_here",
     "require_spark",
     "spark_settings",
 ]
@@ -33,6 +34,23 @@ def add_spark_arguments(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting"
     )
     parser.add_argument("--verbose", action="store_true", help="let Spark's own log through")
+
+
+def add_judging_arguments(parser: argparse._ActionsContainer) -> None:
+    """For a verb that judges: Spark's, and one that does without."""
+    parser.add_argument(
+        "--here", action="store_true",
+        help="judge in this process, without Spark and Java: a small trace, in a moment",
+    )  # fmt: skip
+    add_spark_arguments(parser)
+
+
+def refuse_with_here(options: argparse.Namespace, *more: str) -> None:
+    """What Spark is told, and `more` of what only Spark does."""
+    flags = [*more, "master", "conf"]
+    if options.here and any(getattr(options, flag) for flag in flags):
+        *some, last = (f"--{flag}" for flag in flags)
+        raise UsageError(f"--here does without Spark: leave out {', '.join(some)} and {last}")
 
 
 def spark_settings(options: argparse.Namespace) -> dict[str, str]:
@@ -62,16 +80,6 @@ def require_spark(work: str) -> None:
         require_pyspark()
     except SetupError:
         raise SetupError(f"{work} needs Spark, which is not installed here: {_INSTALL}") from None
-
-
-def require_extra(work: str) -> None:
-    """The same for what does without Spark, but not without what is installed with it."""
-    try:
-        require_pyspark()
-    except SetupError:
-        raise SetupError(
-            f"{work} needs packages that are not all installed here: {_INSTALL}"
-        ) from None
 
 
 def pairs(flag: str, settings: list[str]) -> dict[str, str]:

@@ -28,7 +28,11 @@ from ordercast.cli.console import print_judgement, print_skipped, print_summary,
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering
-from ordercast.cli.spark import add_spark_arguments, require_extra, spark_settings
+from ordercast.cli.spark import (
+    add_judging_arguments,
+    refuse_with_here,
+    spark_settings,
+)
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
@@ -42,7 +46,7 @@ from ordercast.trace.verdicts import (
 if TYPE_CHECKING:
     from ordercast.pipeline.findings import Findings
 
-__all__ = ["act", "add_arguments", "add_spark_arguments", "judge", "spark_settings"]
+__all__ = ["act", "add_arguments", "judge"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,19 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--again", action="store_true", help="with --output: judge everything anew")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-    parser.add_argument(
-        "--here", action="store_true",
-        help="judge in this process, without Spark and Java: a small trace, in a moment",
-    )  # fmt: skip
     add_format_arguments(parser, default=None)
-    add_spark_arguments(parser)
+    add_judging_arguments(parser)
 
 
 def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
-    if options.here and (options.output or options.master or options.conf):
-        raise UsageError("--here does without Spark: leave out --output, --master and --conf")
+    refuse_with_here(options, "output")
     # Another system's logs may take long to import: what is mistyped is told before.
     demanded_by(options.order, _wanted(options))
     spark_settings(options)
@@ -106,7 +105,6 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
         skip=options.skip_bad_rows,
         output=options.output,
         again=options.again,
-        here=options.here,
     )
     summary = findings.summary()
     code = exit_code(summary.outcome)
@@ -132,31 +130,30 @@ def judge(
     order: str | None = None,
     spark: Any = None,
 ) -> Judgement:
-    """The verdicts on few runs, in `spark` or with the Spark settings of the command line."""
+    """The verdicts on few runs; in `spark`, or else as the command line says."""
     return _examine(options, trace, quiesced=quiesced, order=order, spark=spark).judgement()
 
 
 def _examine(
     options: argparse.Namespace, trace: Path, *, order: str | None, **choices: Any
 ) -> Findings:
-    """Judge with the Spark settings of the command line. What can be refused at once is refused
+    """Judge as the command line says. What can be refused at once is refused
     before Spark starts, which takes seconds."""
     config = spark_settings(options)
     demanded_by(order, PROPERTIES)
     gather_logs(trace)
     event_files(trace)
-    if choices.get("here"):
-        require_extra("judging a trace")
     from ordercast import pipeline
 
     with steps() as progress:
-        progress.begin(f"judging {trace}{'' if choices.get('here') else ' on Spark'}")
+        progress.begin(f"judging {trace}{'' if options.here else ' on Spark'}")
         return pipeline.examine(
             trace,
             master=options.master,
             config=config,
             verbose=options.verbose,
             order=order,
+            here=options.here,
             tell=progress.measure,
             **choices,
         )

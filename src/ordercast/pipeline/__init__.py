@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline.installed import require_kernels, require_pyspark
 from ordercast.pipeline.progress import Tell, followed
-from ordercast.pipeline.session import open_session, require_pyspark, session
+from ordercast.pipeline.session import open_session, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
 from ordercast.trace.gather import gather, is_to_be_gathered
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ordercast.pipeline.findings import Findings
+    from ordercast.pipeline.here import Here
     from ordercast.pipeline.options import Options
     from ordercast.pipeline.reading import read_log
-    from ordercast.pipeline.results import Here, Results
+    from ordercast.pipeline.results import Results
     from ordercast.pipeline.sorting import causal_sort
     from ordercast.pipeline.source import Source
     from ordercast.pipeline.tables import Stored
@@ -120,9 +122,10 @@ def examine(
     `tell` hears how many tasks of how many are done.
 
     With `here`, the trace is judged in the memory of this process, without Spark: what the same
-    kernels say of a small trace in a moment, as a test of your own wants it.
+    kernels say of a small trace in a moment, as a test of your own wants it. That takes less to be
+    installed: `ordercast[judge]`.
     """
-    require_pyspark()
+    (require_kernels if here else require_pyspark)()
     from ordercast.pipeline.options import Options
     from ordercast.pipeline.source import inspect
 
@@ -236,7 +239,7 @@ def _on(spark: SparkSession) -> Callable[[Source, Options], Results]:
 
 
 def _in_memory(source: Source) -> Callable[[Source, Options], Here]:
-    from ordercast.pipeline.engine import judge_here
+    from ordercast.pipeline.here import judge_here
 
     if source.rows > HERE_MOST:
         raise UsageError(

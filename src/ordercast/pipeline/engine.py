@@ -1,6 +1,5 @@
-"""The judgement as Spark jobs, or right here. Everything that a task gives back is a row (part,
-payload): the name of a result table, and some rows of it as Arrow bytes; so one pass over the trace
-fills them all.
+"""The judgement as Spark jobs. Everything that a task gives back is a row (part, payload): the name
+of a result table, and some rows of it as Arrow bytes; so one pass over the trace fills them all.
 """
 
 from __future__ import annotations
@@ -15,22 +14,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.pipeline.alone import judge_alone
 from ordercast.pipeline.blobs import pack, unpack
-from ordercast.pipeline.described import with_bare, with_holes
 from ordercast.pipeline.events import every_column, read_events
 from ordercast.pipeline.huge import Unhealthy
 from ordercast.pipeline.huge.gathering import check_room
-from ordercast.pipeline.judged import Judged
-from ordercast.pipeline.judging import judge_rows, warm_up
+from ordercast.pipeline.judging import warm_up
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING
 from ordercast.pipeline.options import Options
 from ordercast.pipeline.packing import gathered, pack_frames, pack_source
-from ordercast.pipeline.results import PARTS, Here, Results, concluded, once
-from ordercast.pipeline.rows import FLAWS, load
+from ordercast.pipeline.results import PARTS, Results
+from ordercast.pipeline.rows import load
+from ordercast.pipeline.saying import lost, said, tables_of
 from ordercast.pipeline.shipping import in_tasks, is_local
 from ordercast.pipeline.source import Item, Source, huge_runs, items
 from ordercast.pipeline.workers import keep_what_is_loaded
 
-__all__ = ["Results", "judge_frame", "judge_here", "judge_source"]
+__all__ = ["Results", "judge_frame", "judge_source"]
 
 ITEM_ROWS_MOST = 1 << 21
 """Rows in one task's memory, as far as runs allow."""
@@ -48,28 +46,16 @@ def judge_source(spark: SparkSession, source: Source, options: Options) -> Resul
         source, alone = source.split(run)
         try:
             judged = judge_alone(spark, run, alone, options)
-            ready += _tables(judged, alone.described, options)
+            ready += tables_of(judged, alone.described, options)
         except Unhealthy as reason:
             check_room(spark, run, alone.rows, reason)
             pieces = tuple(group.piece for group in alone.groups)
             frames.append(_judge_items(spark, [Item(pieces, alone.described)], options))
-    ready += _lost(source)
+    ready += lost(source)
     if source.rows or len(source.described) or not (frames or ready):
         frames.append(_judge_rest(spark, source, options))
     parts = reduce(DataFrame.union, frames) if frames else None
     return Results(spark, parts, lambda: read_events(spark, whole), ready)
-
-
-def judge_here(source: Source, options: Options) -> Here:
-    """A trace on disk, in the memory of this process: no Spark."""
-    events, bad = load([*source.lines, *(group.piece for group in source.groups)])
-    said = _said(events, source.described, bad, options)
-    return Here([*_lost(source), *said])
-
-
-def _lost(source: Source) -> list[tuple[str, pa.Table]]:
-    lost = [{"file": file, "flaw": words} for file, words in source.unreadable]
-    return [("flaws", pa.Table.from_pylist(lost, FLAWS))] if lost else []
 
 
 def _judge_rest(spark: SparkSession, source: Source, options: Options) -> DataFrame:
@@ -151,26 +137,6 @@ def _judge_packed(packed: DataFrame, buckets: int, options: Options) -> DataFram
 def _judged(
     events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
 ) -> Iterator[pa.RecordBatch]:
-    for name, table in _said(events, described, bad, options):
+    for name, table in said(events, described, bad, options):
         payload = {"part": [name], "payload": [pack(table)]}
         yield pa.RecordBatch.from_pydict(payload, _ARROW_PARTS)
-
-
-def _said(
-    events: pa.Table, described: pa.Table, bad: pa.Table, options: Options
-) -> Iterator[tuple[str, pa.Table]]:
-    """Everything there is to say about some runs. `described` may name runs without events."""
-    bad = once(bad)
-    if len(bad):
-        yield "flaws", bad
-        if not options.skip:
-            return
-    runs = with_bare(described, events, quiesced=options.quiesced)
-    runs = with_holes(runs, bad, torn=options.torn)
-    judged = judge_rows(events, runs, options.properties, skip=options.skip)
-    yield from _tables(judged, runs, options)
-
-
-def _tables(judged: Judged, runs: pa.Table, options: Options) -> list[tuple[str, pa.Table]]:
-    tables = concluded(judged, runs, options.properties, options.demanded, options.excused)
-    return [(name, one) for name, one in tables.items() if name != "violations" or options.listed]

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ordercast.errors import OrdercastError
-from ordercast.pipeline.session import require_pyspark, session
+from ordercast.pipeline.installed import require_pyspark
+from ordercast.pipeline.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
+from ordercast.pipeline.installed import require_pyspark
 from ordercast.pipeline.java import (
     GET_JAVA,
     JAVA_VERSION_MIN,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["close_jvm", "open_session", "require_pyspark", "session"]
+__all__ = ["close_jvm", "open_session", "session"]
 
 _EMPTY_WORDS = (
     "A fatal exception has occurred",
@@ -38,18 +39,6 @@ _EMPTY_WORDS = (
     "\tat ",
 )
 _LOG = "log.txt"
-
-
-def require_pyspark() -> None:
-    """Raises a `SetupError` that says what to install, where an ImportError would be thrown."""
-    try:
-        import pyarrow  # noqa: F401
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise SetupError(
-            "judging a trace needs Spark, which is not installed here: "
-            "pip install 'ordercast[spark]'"
-        ) from None
 
 
 def open_session(

@@ -85,9 +85,11 @@ def in_tasks(spark: SparkSession, files: Iterable[Path]) -> dict[Path, str]:
 
 def local_path(token: str) -> Path:
     """In a task: where the file is that `in_tasks` gave this token for."""
+    if os.path.isabs(token):
+        return Path(token)
     from pyspark import SparkFiles
 
-    return Path(token if os.path.isabs(token) else SparkFiles.get(token))
+    return Path(SparkFiles.get(token))
 
 
 def _hand_out(context: SparkContext, file: Path) -> str:

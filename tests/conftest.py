@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 settings.register_profile("ordercast", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=2_000)
 settings.load_profile("ordercast")
+
+# In the background of a shell Ctrl-C is ignored, and would be by what tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # xdist tells its workers how wide a terminal is, and tests have none.
 os.environ.pop("COLUMNS", None)

@@ -75,7 +75,11 @@ def live_run(directory: Path, *arguments: str) -> Iterator[LiveRun]:
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-                process.wait(PATIENCE_S)
+                try:
+                    process.wait(PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
 
 
 class Answer(NamedTuple):

@@ -65,7 +65,7 @@ class LiveRun:
 
 @contextmanager
 def live_run(directory: Path, *arguments: str) -> Iterator[LiveRun]:
-    command = [sys.executable, "-m", "ordercast", "run", "--live", *arguments]
+    command = [sys.executable, "-m", "ordercast", "run", "--live", "--here", *arguments]
     process = subprocess.Popen(
         command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -37,7 +37,7 @@ ROWS = [
 def spark_that_cuts(spark: SparkSession) -> Iterator[SparkSession]:
     before = spark.conf.get(SETTING)
     assert before is not None
-    spark.conf.set(SETTING, "600b")
+    spark.conf.set(SETTING, "1000b")
     yield spark
     spark.conf.set(SETTING, before)
 

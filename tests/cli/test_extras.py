@@ -27,7 +27,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "what"),
     [
         (["verify", "log.jsonl"], "judging a trace needs Spark, which is not installed here"),
+        (["verify", "log.jsonl"], "; or judge without Spark what is small: --here"),
         (["run"], "judging a trace needs Spark, which is not installed here"),
+        (["run"], "; or judge without Spark what is small: --here"),
         (["sort", "log.jsonl", "-o", "out"], "sorting needs Spark, which is not installed here"),
         (["sweep"], "a sweep needs Spark, which is not installed here"),
         (["stream", "order", ".", *STREAM], "ordering a stream needs Spark, which is not inst"),
@@ -157,4 +159,5 @@ def test_without_java_no_group_is_started(
     assert main(["run"]) == 2
     [said] = capsys.readouterr().err.splitlines()
     assert sentence.format(home=home) in said
+    assert said.endswith("; or judge without Spark what is small: --here")
     assert not (place / "runs").exists()

@@ -35,7 +35,7 @@ from ordercast.cli.follow import Follower, following
 from ordercast.cli.output import answering
 from ordercast.cli.report import page_of, refuse_output
 from ordercast.cli.run_summary import summary_of
-from ordercast.cli.spark import add_judging_arguments, check_spark, refuse_with_here
+from ordercast.cli.spark import add_judging_arguments, check_spark, or_here, refuse_with_here
 from ordercast.cli.verify import judge
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.pipeline.installed import require_kernels
@@ -127,11 +127,9 @@ def act(options: argparse.Namespace) -> int:
         raise UsageError("--messages 0: there would be nothing to judge: choose 1 or more")
     if options.report is not None:
         refuse_output(options.report)
-    if options.here:
-        refuse_with_here(options, "follow")
-        require_kernels()
-    else:
-        check_spark(options)
+    refuse_with_here(options, "follow")
+    with or_here(options, spark_only=options.follow):
+        require_kernels() if options.here else check_spark(options)
     with _stage(plan) as stage:
         return _run(options, plan, stage)
 

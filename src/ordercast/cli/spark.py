@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ordercast.errors import SetupError, UsageError
 from ordercast.pipeline.cluster import address_towards, wait_s
@@ -14,6 +16,7 @@ __all__ = [
     "add_judging_arguments",
     "add_spark_arguments",
     "check_spark",
+    "or_here",
     "pairs",
     "refuse_with_here",
     "require_spark",
@@ -23,6 +26,7 @@ __all__ = [
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn", re.ASCII
 )
+_SPARKS = ("master", "conf")
 _INSTALL = "pip install 'ordercast[spark]'"
 
 
@@ -47,10 +51,22 @@ def add_judging_arguments(parser: argparse._ActionsContainer) -> None:
 
 def refuse_with_here(options: argparse.Namespace, *more: str) -> None:
     """What Spark is told, and `more` of what only Spark does."""
-    flags = [*more, "master", "conf"]
+    flags = (*more, *_SPARKS)
     if options.here and any(getattr(options, flag) for flag in flags):
         *some, last = (f"--{flag}" for flag in flags)
         raise UsageError(f"--here does without Spark: leave out {', '.join(some)} and {last}")
+
+
+@contextmanager
+def or_here(options: argparse.Namespace, *, spark_only: bool) -> Iterator[None]:
+    """What keeps Spark from judging is told together with the way to do without it, unless that is
+    no way to have what was asked for."""
+    try:
+        yield
+    except SetupError as trouble:
+        if spark_only or options.here or any(getattr(options, flag) for flag in _SPARKS):
+            raise
+        raise SetupError(f"{trouble}; or judge without Spark what is small: --here") from None
 
 
 def spark_settings(options: argparse.Namespace) -> dict[str, str]:

@@ -30,6 +30,7 @@ from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering
 from ordercast.cli.spark import (
     add_judging_arguments,
+    or_here,
     refuse_with_here,
     spark_settings,
 )
@@ -145,7 +146,7 @@ def _examine(
     event_files(trace)
     from ordercast import pipeline
 
-    with steps() as progress:
+    with steps() as progress, or_here(options, spark_only=choices.get("output") is not None):
         progress.begin(f"judging {trace}{'' if options.here else ' on Spark'}")
         return pipeline.examine(
             trace,

@@ -11,8 +11,7 @@ __all__ = ["require_kernels", "require_pyspark"]
 
 def require_pyspark() -> None:
     _require("pyarrow", "pyspark", sentence=(
-        "judging a trace needs Spark, which is not installed here: pip install 'ordercast[spark]', "
-        "or judge it without, if it is small (--here, or here=True)"
+        "judging a trace needs Spark, which is not installed here: pip install 'ordercast[spark]'"
     ))  # fmt: skip
 
 

@@ -24,7 +24,7 @@ ROOMS = {
     "pipeline": {"trace"},
     "report": {"trace"},
     "sweep": {"protocols", "trace", "simulator", "pipeline"},
-    "testing": {"trace", "runtime", "oracle"},
+    "testing": {"trace", "runtime", "oracle", "pipeline"},
     "cli": {"protocols", "trace", "simulator", "runtime", "oracle", "pipeline", "report", "sweep"},
 }
 PURE = {

@@ -27,6 +27,7 @@ from ..seeds import seed
 from .mutants import NO_CAUSAL_GUARD, NO_FIFO_GUARD
 from .random_traces import knotted_trace, random_trace
 from .subjects import COMBINATIONS, TROUBLE, run_once, traffic_kinds
+from .verdicts import essence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,11 +42,6 @@ def write(traces: list[Trace], directory: Path, format: str) -> Path:
             for event in trace.events:
                 writer.write(event)
     return directory
-
-
-def essence(verdict: Verdict) -> tuple[object, ...]:
-    witness = verdict.witness and (verdict.witness.process, verdict.witness.messages)
-    return verdict.verdict, verdict.checked, verdict.violations, witness
 
 
 def told(expected: Verdict, trace: Trace) -> str:

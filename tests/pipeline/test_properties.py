@@ -10,6 +10,7 @@ from ordercast import oracle, pipeline
 from ordercast.trace.directory import Trace
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict
 
+from ..conformance.verdicts import essence
 from .builders import run, write
 from .cases import CASES, Case
 
@@ -35,11 +36,6 @@ def test_the_oracle_says_the_same(case: Case, judgement: Judgement) -> None:
             if (one.run, one.property) == (expected.run, expected.property)
         )
         assert essence(said) == essence(expected)
-
-
-def essence(verdict: Verdict) -> tuple[object, ...]:
-    witness = verdict.witness and (verdict.witness.process, verdict.witness.messages)
-    return verdict.verdict, verdict.checked, verdict.violations, witness
 
 
 def test_every_property_is_tried_in_every_way(judgement: Judgement) -> None:

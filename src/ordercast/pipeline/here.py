@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ordercast.pipeline.described import describe
+from ordercast.pipeline.findings import Findings
 from ordercast.pipeline.options import Options
-from ordercast.pipeline.rows import load
+from ordercast.pipeline.rows import FLAWS, load
 from ordercast.pipeline.saying import JUDGED, lost, once, said
 from ordercast.pipeline.source import Source
+from ordercast.trace.directory import Trace
+from ordercast.trace.parquet import to_table
+from ordercast.trace.verdicts import PROPERTIES, Verdict
 
-__all__ = ["Here", "judge_here"]
+__all__ = ["Here", "judge_here", "judge_run"]
 
 
 def judge_here(source: Source, options: Options) -> Here:
@@ -19,6 +24,15 @@ def judge_here(source: Source, options: Options) -> Here:
     events, bad = load([*source.lines, *(group.piece for group in source.groups)])
     found = said(events, source.described, bad, options)
     return Here([*lost(source), *found])
+
+
+def judge_run(run: Trace) -> tuple[Verdict, ...]:
+    """A run that is in memory already, as the oracle judges it, but of any size."""
+    options = Options(PROPERTIES, listed=False)
+    found = said(to_table(run.events), describe([run.manifest]), FLAWS.empty_table(), options)
+    here = Here(list(found))
+    tables = (here.collect(name) for name in ("verdicts", "runs", "flaws"))
+    return Findings.of(*tables).judgement().verdicts
 
 
 class Here:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ordercast.errors import TraceError
+from ordercast.errors import SetupError, TraceError
 from ordercast.oracle import judge
+from ordercast.pipeline.installed import require_kernels
 from ordercast.trace import Event, Manifest, Trace
 from ordercast.trace.spans import log_files, read_log, rows_of
 from ordercast.trace.verdicts import PROPERTIES, Verdict, promised
 
 __all__ = ["check"]
 
+DEFINED_MAX = 500
+"""Events: twice as many take the definitions eight times as long."""
+
 
 def check(trace: Path | str, *, rest: bool = False, crashed: Collection[str] = ()) -> list[Verdict]:
-    """The verdicts on the logs that members wrote (`join(trace=...)`), of whatever size a test has:
-    everything is compared with everything. AssertionError if a promise was broken.
+    """The verdicts on the logs that members wrote (`join(trace=...)`). AssertionError if a promise
+    was broken.
 
     rest      the group came to rest, so everything that has to arrive has arrived
     crashed   the names of members that were killed and did not come back: nobody owes them anything
@@ -26,9 +30,10 @@ def check(trace: Path | str, *, rest: bool = False, crashed: Collection[str] = (
     files = log_files(directory)
     if not files:
         raise TraceError(f"{directory}: no member has written a log here: join with trace=")
-    verdicts = []
+    verdicts: list[Verdict] = []
     for one in _traces(files, crashed):
-        found = judge(replace(one, manifest=replace(one.manifest, quiesced=rest)))
+        manifest = replace(one.manifest, quiesced=rest, silent=False)
+        found = _judged(replace(one, manifest=manifest))
         verdicts += found
         promises = promised(one.manifest, PROPERTIES)
         for verdict in found:
@@ -36,6 +41,20 @@ def check(trace: Path | str, *, rest: bool = False, crashed: Collection[str] = (
                 assert verdict.witness is not None
                 raise AssertionError(f"{verdict.property} is violated: {verdict.witness.sentence}")
     return verdicts
+
+
+def _judged(run: Trace) -> Sequence[Verdict]:
+    """By the definitions; or by the kernels, which say the same, if they are installed and the
+    definitions would take seconds."""
+    if len(run.events) <= DEFINED_MAX:
+        return judge(run)
+    try:
+        require_kernels()
+    except SetupError:
+        return judge(run)
+    from ordercast.pipeline.here import judge_run  # takes what was just required
+
+    return judge_run(run)
 
 
 def _traces(files: Iterable[Path], crashed: Collection[str]) -> Iterator[Trace]:

@@ -20,10 +20,11 @@ from ordercast.protocols.stack import Stack
 from ordercast.trace.directory import Trace
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import to_table
-from ordercast.trace.verdicts import PROPERTIES, Verdict
+from ordercast.trace.verdicts import PROPERTIES
 
 from ...conformance.random_traces import knotted_trace, random_trace
 from ...conformance.subjects import run_once
+from ...conformance.verdicts import essence
 from ...seeds import seed
 from ..builders import event, run
 from .stream import Stream, batches
@@ -40,11 +41,6 @@ def traces() -> list[Trace]:
     start = seed()
     made = ((knotted_trace if n % 4 == 0 else random_trace)(start + n, "r") for n in range(TRACES))
     return [replace(one, manifest=replace(one.manifest, quiesced=True)) for one in made]
-
-
-def essence(verdict: Verdict) -> tuple[object, ...]:
-    witness = verdict.witness and (verdict.witness.process, verdict.witness.messages)
-    return verdict.verdict, verdict.checked, verdict.violations, witness
 
 
 def told(trace: Trace) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ordercast import pipeline
 from ordercast.cli import main
+from ordercast.errors import SetupError, UsageError
+from ordercast.pipeline.classes import keep_classes
 
 INSTALL = "pip install 'ordercast[spark]'"
 STREAM = ["--group", "g", "--output", "out", "--checkpoint", "state"]
@@ -122,6 +127,35 @@ def test_here_and_spark(
         f"ordercast {arguments[0]}: --here does without Spark: leave out {flags}\n"
     )
     assert [path.name for path in place.iterdir()] == ["log.jsonl"]
+
+
+def test_a_look_at_the_pipeline_takes_no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    for name in pipeline.__all__:
+        assert callable(getattr(pipeline, name, None))
+    sentence = "needs Spark, which is not installed here"
+    for what, words in (
+        (lambda: pipeline.read_log("log"), f"read_log {sentence}"),
+        (lambda: pipeline.read_results(None, Path("results")), f"read_results {sentence}"),
+        (pipeline.open_session, f"a session {sentence}"),
+        (keep_classes, f"keeping Spark's classes {sentence}"),
+    ):
+        with pytest.raises(SetupError, match=words):
+            what()
+
+
+@pytest.mark.parametrize(
+    ("choices", "sentence"),
+    [
+        ({"order": 3}, "an order is a word, such as 'causal', not 3"),
+        ({"properties": "fifo"}, "properties are several names: write ['fifo']"),
+        ({"properties": []}, "nothing is to be judged: choose from no_duplication"),
+        ({"master": "local"}, "here, there is no Spark: leave out master, config and spark"),
+    ],
+)
+def test_wrong_choices(place: Path, choices: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        pipeline.judge(place / "log.jsonl", here=True, **choices)
 
 
 def test_without_pyarrow_no_parquet_is_promised(

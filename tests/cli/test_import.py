@@ -142,7 +142,40 @@ def test_localized_order_decides_the_exit_code(
     config.write_text("1\n1\n2 1\n3\n")
     command = ["import", str(logs), "-o", str(tmp_path / "t"), "--dependencies", str(config)]
     assert main(command) == 1
-    assert "localized_causal violated (6 checked): 1:1 depends on 0:1" in capsys.readouterr().err
+    assert "localized_causal violated (6 checked): 1:1 depends on 0:1, but 3 delivered 1:1" in (
+        capsys.readouterr().err
+    )
+
+
+def test_localized_order_is_among_the_verdicts(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (logs / "3.output").write_text("d 2 1\nd 1 1\n")
+    config = tmp_path / "config"
+    config.write_text("1\n1\n2 1\n3\n")
+    options = ["--format", "broadcast", "--dependencies", str(config), "--quiesced", "--here"]
+    assert main(["verify", str(logs), *options]) == 1
+    *_, promised, too = capsys.readouterr().out.splitlines()
+    assert promised.endswith("What was promised: ✔ holds.")
+    assert too == "Asked for as well, localized_causal: ✘ violated."
+    assert main(["verify", str(logs), *options, "--json"]) == 1
+    last = json.loads(capsys.readouterr().out)["verdicts"][-1]
+    assert (last["property"], last["verdict"], last["checked"]) == (
+        "localized_causal",
+        "violated",
+        6,
+    )
+    assert last["witness"]["messages"] == ["0:1", "1:1"]
+
+
+def test_rows_that_the_import_left_out_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("process,kind,message\na,send,q\nb,what,q\nb,deliver,q\n")
+    command = ["verify", str(log), "--format", "table", "--here", "--json", "--skip-bad-rows"]
+    main(command)
+    assert json.loads(capsys.readouterr().out)["skipped"] == 1
 
 
 @pytest.mark.usefixtures("spark")

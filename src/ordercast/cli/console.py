@@ -21,6 +21,7 @@ __all__ = [
     "Steps",
     "counted",
     "duration",
+    "print_asked_too",
     "print_judgement",
     "print_skipped",
     "print_summary",
@@ -111,6 +112,13 @@ def print_summary(summary: Summary, *, asked: bool = False) -> None:
     words = f"{_held_in_words(summary.order_held, held)} in every one of {summary.runs} runs"
     promised = summary.promises > 0
     out.print(_headline(words, summary.outcome, judged, promised=promised, asked=asked))
+
+
+def print_asked_too(verdicts: Iterable[Verdict]) -> None:
+    """What was asked for besides, which has no place in the table."""
+    for verdict in verdicts:
+        told = _verdict(verdict.verdict)
+        console().print(Text.assemble(f"Asked for as well, {verdict.property}: ", told, "."))
 
 
 def _held_in_words(order_held: str, held: Iterable[str]) -> str:

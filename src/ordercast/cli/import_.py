@@ -35,13 +35,12 @@ from ordercast.trace.importers import (
     Options,
     import_trace,
 )
-from ordercast.trace.verdicts import Outcome, exit_code
+from ordercast.trace.verdicts import exit_code, worst
 
 __all__ = [
     "act",
     "add_arguments",
     "converted",
-    "extra_outcome",
 ]
 
 
@@ -90,7 +89,7 @@ def act(options: argparse.Namespace) -> int:
         print(f"{imported.format}: {counted(imported.events, 'event')}: {shown}{more}")
         trace = shlex.quote(str(options.output))
         print(f"trace: {options.output} (judge it: ordercast verify {trace})")
-    return exit_code(extra_outcome(imported))
+    return exit_code(worst(verdict.verdict for verdict in report.verdicts))
 
 
 @contextmanager
@@ -125,12 +124,6 @@ def _judging(options: argparse.Namespace, source: Path) -> Iterator[str | None]:
     config = settings_for(sum(file.stat().st_size for file in files)) | config
     with session(master=master, config=config, verbose=options.verbose):
         yield master
-
-
-def extra_outcome(imported: Imported) -> Outcome:
-    """Of what only the format itself promises, such as localized causal order."""
-    outcomes = {verdict.verdict for verdict in imported.report.verdicts}
-    return "violated" if "violated" in outcomes else "unknown" if "unknown" in outcomes else "holds"
 
 
 def _imported(

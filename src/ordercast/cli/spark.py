@@ -27,7 +27,6 @@ _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn", re.ASCII
 )
 _SPARKS = ("master", "conf")
-_INSTALL = "pip install 'ordercast[spark]'"
 
 
 def add_spark_arguments(
@@ -92,10 +91,7 @@ def check_spark(options: argparse.Namespace) -> None:
 
 def require_spark(work: str) -> None:
     """`work` is what the user wants done, such as "a sweep"."""
-    try:
-        require_pyspark()
-    except SetupError:
-        raise SetupError(f"{work} needs Spark, which is not installed here: {_INSTALL}") from None
+    require_pyspark(work)
 
 
 def pairs(flag: str, settings: list[str]) -> dict[str, str]:

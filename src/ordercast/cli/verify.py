@@ -19,12 +19,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
 from ordercast.cli import import_
-from ordercast.cli.console import print_judgement, print_skipped, print_summary, steps
+from ordercast.cli.console import (
+    print_asked_too,
+    print_judgement,
+    print_skipped,
+    print_summary,
+    steps,
+)
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering
@@ -39,13 +48,16 @@ from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
     PROPERTIES,
     Judgement,
+    Verdict,
     demanded_by,
     exit_code,
     properties_named,
+    worst,
 )
 
 if TYPE_CHECKING:
     from ordercast.pipeline.findings import Findings
+    from ordercast.trace.importers import Imported
 
 __all__ = ["act", "add_arguments", "judge"]
 
@@ -88,15 +100,17 @@ def act(options: argparse.Namespace) -> int:
         refuse_format_options(options)
         return _verify(options, options.trace)
     with import_.converted(options, options.trace) as (trace, imported):
-        codes = {_verify(options, trace), exit_code(import_.extra_outcome(imported))}
-        return next(code for code in (1, 2, 0) if code in codes)
+        return _verify(options, trace, imported)
 
 
 def _wanted(options: argparse.Namespace) -> tuple[str, ...]:
     return properties_named(PROPERTIES if options.only is None else options.only.split(","))
 
 
-def _verify(options: argparse.Namespace, trace: Path) -> int:
+def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None = None) -> int:
+    """With what only the format of the log asks for, such as localized causal order."""
+    asked_too = [] if imported is None else imported.report.verdicts
+    bad = 0 if imported is None else imported.report.bad
     findings = _examine(
         options,
         trace,
@@ -108,15 +122,18 @@ def _verify(options: argparse.Namespace, trace: Path) -> int:
         again=options.again,
     )
     summary = findings.summary()
-    code = exit_code(summary.outcome)
+    code = exit_code(worst([summary.outcome, *(one.verdict for one in asked_too)]))
     asked = options.order is not None or options.only is not None
     with answering(code):
         if options.json:
-            _print_json(findings, sys.stdout, skipped=options.skip_bad_rows)
+            skipped = len(findings.flaws) + bad if options.skip_bad_rows else None
+            _print_json(findings, asked_too, sys.stdout, skipped=skipped)
         elif summary.runs == 1:
             print_judgement(findings.judgement(), asked=asked)
         else:
             print_summary(summary, asked=asked)
+        if not options.json:
+            print_asked_too(asked_too)
         print_skipped(summary, to_stderr=options.json)
         if options.output is not None and not options.json:
             print(f"tables: {options.output}")
@@ -156,25 +173,28 @@ def _examine(
             order=order,
             here=options.here,
             tell=progress.measure,
+            note=progress.note,
             **choices,
         )
 
 
-def _print_json(findings: Findings, out: TextIO, *, skipped: bool) -> None:
+def _print_json(
+    findings: Findings, asked_too: Iterable[Verdict], out: TextIO, *, skipped: int | None
+) -> None:
     """As `json.dumps` would, without ever holding all of the verdicts."""
     head = {
         "runs": len(findings.runs),
         "events": findings.events,
         "order_held": findings.order_held,
-        **({"skipped": len(findings.flaws)} if skipped else {}),
+        **({} if skipped is None else {"skipped": skipped}),
     }
     out.write(f'{json.dumps(head)[:-1]}, "verdicts": [')
-    out.writelines(_separated(findings))
+    out.writelines(_separated(chain(findings.rows(), map(msgspec.to_builtins, asked_too))))
     out.write("]}\n")
 
 
-def _separated(findings: Findings) -> Iterator[str]:
+def _separated(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     comma = ""
-    for row in findings.rows():
+    for row in rows:
         yield comma + json.dumps(row)
         comma = ", "

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ordercast.errors import TraceError, UsageError
+from ordercast.errors import SetupError, TraceError, UsageError
 from ordercast.pipeline.installed import require_kernels, require_pyspark
 from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, session
@@ -68,8 +68,22 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_pyspark()
+    try:
+        require_pyspark(name)
+    except SetupError as error:
+        return _refusing(name, str(error))
     return getattr(import_module(_LATER[name]), name)
+
+
+def _refusing(name: str, sentence: str) -> Callable[..., Any]:
+    """In place of what cannot be imported, for whoever only looks at it."""
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise SetupError(sentence)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = sentence
+    return refuse
 
 
 def __dir__() -> list[str]:
@@ -111,6 +125,7 @@ def examine(
     spark: SparkSession | None = None,
     here: bool = False,
     tell: Tell | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Findings:
     """The verdicts on a trace on disk, in `spark` or in a session of its own. Logs that members
     wrote are put together before, as `ordercast verify` does.
@@ -119,7 +134,7 @@ def examine(
     `order`, or else the `properties` if they are chosen, is what must hold, whatever the manifests
     promise; with `skip`, rows that cannot be used are counted and left out. The
     result tables go to the directory `output`; runs that are there already are judged only `again`.
-    `tell` hears how many tasks of how many are done.
+    `tell` hears how many tasks of how many are done, and `note` what else is worth a line.
 
     With `here`, the trace is judged in the memory of this process, without Spark: what the same
     kernels say of a small trace in a moment, as a test of your own wants it. That takes less to be
@@ -129,8 +144,11 @@ def examine(
     from ordercast.pipeline.options import Options
     from ordercast.pipeline.source import inspect
 
+    path = Path(path)
     if here and output is not None:
         raise UsageError("result tables are written by Spark: judge here, or with an output")
+    if here and (master is not None or config or spark is not None):
+        raise UsageError("here, there is no Spark: leave out master, config and spark")
     if is_to_be_gathered(path):
         gather(path)
     # Mistakes that need no Spark to be seen are told before it starts.
@@ -154,7 +172,7 @@ def examine(
     source = inspect(path, skip=skip)
     options = replace(options, listed=False)
     if here:
-        return _find(_in_memory(source), source, options)
+        return _find(_in_memory(source, note), source, options)
     with opened(source) as running:
         return _find(_on(running), source, options)
 
@@ -227,6 +245,7 @@ def verify(
 
 def read_results(spark: SparkSession, directory: Path) -> Stored:
     """The result tables in a directory that `examine` wrote to, as `verify` gives them."""
+    require_pyspark("read_results")
     from ordercast.pipeline.tables import Stored
 
     return Stored(spark, Path(directory))
@@ -238,14 +257,19 @@ def _on(spark: SparkSession) -> Callable[[Source, Options], Results]:
     return partial(judge_source, spark)
 
 
-def _in_memory(source: Source) -> Callable[[Source, Options], Here]:
+def _in_memory(
+    source: Source, note: Callable[[str], None] | None
+) -> Callable[[Source, Options], Here]:
     from ordercast.pipeline.here import judge_here
+    from ordercast.pipeline.judging import patience
 
     if source.rows > HERE_MOST:
         raise UsageError(
             f"{source.path} has {source.rows:,} events, and up to {HERE_MOST:,} are judged in one "
             "process: judge it on Spark"
         )
+    if note is not None and (words := patience(source.rows)) is not None:
+        note(words)
     return judge_here
 
 

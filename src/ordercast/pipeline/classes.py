@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ordercast.errors import OrdercastError, SetupError
 from ordercast.pipeline import judge
+from ordercast.pipeline.installed import require_pyspark
 from ordercast.pipeline.java import class_archive
 from ordercast.pipeline.session import close_jvm, open_session
 from ordercast.trace import Event, Manifest, TraceWriter
@@ -27,6 +28,7 @@ FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
 def keep_classes() -> Path:
     """Returns where they are. Whoever starts meanwhile finds none, and takes longer. For a process
     of its own: it must be the JVM's first session, and its last."""
+    require_pyspark("keeping Spark's classes")
     kept = class_archive()
     fresh = kept.with_name(f"{kept.stem}-{os.getpid()}.jsa")
     try:

@@ -25,6 +25,7 @@ from ordercast.trace.verdicts import (
     Tally,
     Verdict,
     Witness,
+    worst,
 )
 
 __all__ = ["PLACES", "Findings", "place"]
@@ -61,8 +62,7 @@ class Findings:
 
     @property
     def outcome(self) -> Outcome:
-        met = self.runs["outcome"].unique().to_pylist()
-        return "violated" if "violated" in met else "unknown" if "unknown" in met else "holds"
+        return worst(self.runs["outcome"].unique().to_pylist())
 
     @property
     def places(self) -> Iterator[str]:

@@ -9,9 +9,9 @@ from ordercast.errors import SetupError
 __all__ = ["require_kernels", "require_pyspark"]
 
 
-def require_pyspark() -> None:
+def require_pyspark(what: str = "judging a trace") -> None:
     _require("pyarrow", "pyspark", sentence=(
-        "judging a trace needs Spark, which is not installed here: pip install 'ordercast[spark]'"
+        f"{what} needs Spark, which is not installed here: pip install 'ordercast[spark]'"
     ))  # fmt: skip
 
 

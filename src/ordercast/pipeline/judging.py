@@ -65,6 +65,18 @@ def judge_table(
     return judge_rows(events, runs, properties).verdicts
 
 
+def patience(rows: int) -> str | None:
+    """What to tell who waits for so many rows to be judged, if something is compiled first."""
+    if rows < WORTH_COMPILING or judge_runs.kept:
+        return None
+    if judge_runs.keeps:
+        return "the checks are compiled first, once on this machine: half a minute"
+    return (
+        "the checks are compiled first, which takes half a minute each time: there is no place to "
+        "keep them (set NUMBA_CACHE_DIR to a directory)"
+    )
+
+
 def warm_up() -> None:
     """Compiles what `judge_rows` needs for many rows, unless that was done before."""
     if judge_runs.kept and contradictions.kept:

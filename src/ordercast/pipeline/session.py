@@ -53,7 +53,7 @@ def open_session(
     `session(...)`; it is stopped, and its scratch directory goes, when this process ends, at the
     latest.
     """
-    require_pyspark()
+    require_pyspark("a session")
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
@@ -71,7 +71,7 @@ def session(
 ) -> Iterator[SparkSession]:
     """`open_session` for a block: a session that was opened here is stopped at its end, and at once
     if the block is interrupted."""
-    require_pyspark()
+    require_pyspark("a session")
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ordercast.sweep.configuration import Configuration
 from ordercast.sweep.histogram import Histogram
-from ordercast.trace.verdicts import ORDERS, PROPERTIES, Outcome
+from ordercast.trace.verdicts import ORDERS, PROPERTIES, Outcome, worst
 
 __all__ = ["Counts", "Failure", "Row", "Spread", "Tally", "outcome", "to_table"]
 
@@ -145,8 +145,7 @@ class Tally:
 
 def outcome(rows: Iterable[Row]) -> Outcome:
     """Violated if a promise was broken anywhere, unknown if one could not be judged."""
-    found = {row.outcome for row in rows}
-    return "violated" if "violated" in found else "unknown" if "unknown" in found else "holds"
+    return worst(row.outcome for row in rows)
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:

@@ -30,6 +30,7 @@ __all__ = [
     "promised",
     "properties_named",
     "properties_of_order",
+    "worst",
 ]
 
 Outcome = Literal["holds", "violated", "unknown"]
@@ -108,8 +109,7 @@ class Judgement(Struct, frozen=True):
     @property
     def outcome(self) -> Outcome:
         """Violated if a promise was broken, unknown if one could not be judged."""
-        judged = {v.verdict for v in self.verdicts if v.property in self.promises.get(v.run, ())}
-        return "violated" if "violated" in judged else "unknown" if "unknown" in judged else "holds"
+        return worst(v.verdict for v in self.verdicts if v.property in self.promises.get(v.run, ()))
 
     @property
     def exit_code(self) -> int:
@@ -158,6 +158,12 @@ class Summary(Struct, frozen=True):
     """Where, and why; the first few of them."""
 
 
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Of several together."""
+    met = set(outcomes)
+    return "violated" if "violated" in met else "unknown" if "unknown" in met else "holds"
+
+
 def exit_code(outcome: Outcome) -> int:
     return {"holds": 0, "violated": 1, "unknown": 2}[outcome]
 
@@ -188,6 +194,8 @@ def demanded_by(order: str | None, properties: Collection[str]) -> tuple[str, ..
     chosen = properties_named(properties)
     if order is None:
         return None if chosen == PROPERTIES else chosen
+    if not isinstance(order, str):
+        raise UsageError(f"an order is a word, such as 'causal', not {order!r}")
     implied, word = properties_of_order(order), _word(order)
     own = {word} if word in PROPERTIES else set(implied).difference(_DELIVERED)
     if own and own.isdisjoint(chosen):
@@ -198,7 +206,11 @@ def demanded_by(order: str | None, properties: Collection[str]) -> tuple[str, ..
 
 def properties_named(names: Iterable[str]) -> tuple[str, ...]:
     """The same names in our order, if all of them are properties."""
+    if isinstance(names, str):
+        raise UsageError(f"properties are several names: write [{names!r}]")
     wanted = tuple(names)
+    if not wanted:
+        raise UsageError(f"nothing is to be judged: choose from {', '.join(PROPERTIES)}")
     for name in wanted:
         if name not in PROPERTIES:
             raise UsageError(f"there is no property {name!r}: choose from {', '.join(PROPERTIES)}")

@@ -84,7 +84,7 @@ def test_localized_order_forgives_what_does_not_affect(tmp_path: Path) -> None:
         assert (found.property, found.verdict, found.checked) == ("localized_causal", verdict, 6)
         if verdict == "violated":
             assert found.witness is not None
-            assert found.witness.sentence == ("1:1 depends on 0:1, but p2 delivered 1:1 without it")
+            assert found.witness.sentence == ("1:1 depends on 0:1, but 3 delivered 1:1 without it")
         assert "causal" not in trace.manifest.extra["promises"]
 
 

@@ -100,6 +100,12 @@ class Kernel(Generic[P, R]):
         except AttributeError:
             return False
 
+    @property
+    def keeps(self) -> bool:
+        """Will what is compiled be there for the next process?"""
+        self._prepare()
+        return hasattr(self._dispatcher._cache, "_cache_file")
+
     def for_rows(self, rows: int) -> Callable[P, R]:
         """Whichever form will be done sooner."""
         compile_it = rows >= WORTH_COMPILING or (rows >= WORTH_LOADING and self.kept)

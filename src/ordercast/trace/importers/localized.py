@@ -89,5 +89,5 @@ def _needs(log: Iterator[Step], affecting: tuple[str, ...]) -> dict[int, tuple[i
 def _witness(process: int, names: list[str], step: Step, lacks: tuple[str, int]) -> Witness:
     origin = names.index(step.sender)
     m, n = f"{names.index(lacks[0])}:{lacks[1]}", f"{origin}:{step.number}"
-    sentence = f"{n} depends on {m}, but p{process} delivered {n} without it"
+    sentence = f"{n} depends on {m}, but {names[process]} delivered {n} without it"
     return Witness(process, (m, n), sentence)

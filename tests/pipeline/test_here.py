@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 import pytest
 
+from ordercast.errors import TraceError
 from ordercast.oracle import judge
 from ordercast.pipeline.here import judge_run
 from ordercast.protocols import catalog
@@ -24,6 +25,13 @@ def test_it_says_what_the_oracle_says(make: Callable[[int, str], Trace]) -> None
     for seed in range(150):
         trace = make(seed, f"run {seed}")
         assert list(map(essence, judge_run(trace))) == list(map(essence, judge(trace)))
+
+
+def test_rows_that_contradict_each_other_are_no_verdict() -> None:
+    trace = random_trace(5, "r")
+    twice = replace(trace, events=(*trace.events, trace.events[0]))
+    with pytest.raises(TraceError, match="run 'r': "):
+        judge_run(twice)
 
 
 def test_one_fault_among_thousands_of_rows() -> None:

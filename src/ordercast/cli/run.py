@@ -129,7 +129,10 @@ def act(options: argparse.Namespace) -> int:
         refuse_output(options.report)
     refuse_with_here(options, "follow")
     with or_here(options, spark_only=options.follow):
-        require_kernels() if options.here else check_spark(options)
+        if options.here:
+            require_kernels()
+        else:
+            check_spark(options)
     with _stage(plan) as stage:
         return _run(options, plan, stage)
 
@@ -157,10 +160,10 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
                 print(f"what happened so far is in {directory}", file=sys.stderr)
             raise
         print(summary_of(plan, outcome), file=aside)
-        with _kept(directory):
+        with _kept(directory, here=options.here):
             judgement = judge(options, directory, spark=follower.spark if follower else None)
-    page = options.report or directory / "report.html"
-    trouble = _save(judgement, directory, page)
+            page = options.report or directory / "report.html"
+            trouble = _save(judgement, directory, page)
     with answering(judgement.exit_code):
         if options.json:
             print(json.dumps(judgement.to_json()))
@@ -179,12 +182,12 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
 
 
 @contextmanager
-def _kept(directory: Path) -> Iterator[None]:
+def _kept(directory: Path, *, here: bool) -> Iterator[None]:
     """Whatever goes wrong with the verdicts, the run need not be done again."""
     try:
         yield
     except BaseException:
-        later = f"ordercast verify {shlex.quote(str(directory))}"
+        later = f"ordercast verify {shlex.quote(str(directory))}{' --here' if here else ''}"
         print(f"the trace is kept in {directory}: judge it later with {later}", file=sys.stderr)
         raise
 

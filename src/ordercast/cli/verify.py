@@ -155,8 +155,8 @@ def judge(
 def _examine(
     options: argparse.Namespace, trace: Path, *, order: str | None, **choices: Any
 ) -> Findings:
-    """Judge as the command line says. What can be refused at once is refused
-    before Spark starts, which takes seconds."""
+    """Judge as the command line says. What can be refused at once is refused before Spark starts,
+    which takes seconds."""
     config = spark_settings(options)
     demanded_by(order, PROPERTIES)
     gather_logs(trace)

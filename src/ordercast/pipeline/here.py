@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ordercast.errors import TraceError
 from ordercast.pipeline.described import describe
 from ordercast.pipeline.findings import Findings
 from ordercast.pipeline.options import Options
@@ -27,12 +28,15 @@ def judge_here(source: Source, options: Options) -> Here:
 
 
 def judge_run(run: Trace) -> tuple[Verdict, ...]:
-    """A run that is in memory already, as the oracle judges it, but of any size."""
+    """A run that is in memory already, as the oracle judges it, but of any size. Its rows were
+    checked when they were made; only what takes several to see can be wrong with them."""
     options = Options(PROPERTIES, listed=False)
-    found = said(to_table(run.events), describe([run.manifest]), FLAWS.empty_table(), options)
-    here = Here(list(found))
-    tables = (here.collect(name) for name in ("verdicts", "runs", "flaws"))
-    return Findings.of(*tables).judgement().verdicts
+    rows = to_table(run.events), describe([run.manifest]), FLAWS.empty_table()
+    here = Here(list(said(*rows, options)))
+    found = Findings.of(*(here.collect(name) for name in ("verdicts", "runs", "flaws")))
+    if (flaw := next(found.places, None)) is not None:
+        raise TraceError(f"run {run.manifest.run!r}: {flaw}")
+    return found.judgement().verdicts
 
 
 class Here:

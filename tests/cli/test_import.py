@@ -134,13 +134,19 @@ def test_a_pipe_is_called_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert "save the log to a file first" in said
 
 
-def test_localized_order_decides_the_exit_code(
-    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def dependencies(logs: Path, tmp_path: Path) -> str:
+    """What 3 delivers first depends on what it delivers then."""
     (logs / "3.output").write_text("d 2 1\nd 1 1\n")
     config = tmp_path / "config"
     config.write_text("1\n1\n2 1\n3\n")
-    command = ["import", str(logs), "-o", str(tmp_path / "t"), "--dependencies", str(config)]
+    return str(config)
+
+
+def test_localized_order_decides_the_exit_code(
+    logs: Path, dependencies: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["import", str(logs), "-o", str(tmp_path / "t"), "--dependencies", dependencies]
     assert main(command) == 1
     assert "localized_causal violated (6 checked): 1:1 depends on 0:1, but 3 delivered 1:1" in (
         capsys.readouterr().err
@@ -148,12 +154,9 @@ def test_localized_order_decides_the_exit_code(
 
 
 def test_localized_order_is_among_the_verdicts(
-    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    logs: Path, dependencies: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (logs / "3.output").write_text("d 2 1\nd 1 1\n")
-    config = tmp_path / "config"
-    config.write_text("1\n1\n2 1\n3\n")
-    options = ["--format", "broadcast", "--dependencies", str(config), "--quiesced", "--here"]
+    options = ["--format", "broadcast", "--dependencies", dependencies, "--quiesced", "--here"]
     assert main(["verify", str(logs), *options]) == 1
     *_, promised, too = capsys.readouterr().out.splitlines()
     assert promised.endswith("What was promised: ✔ holds.")

@@ -164,7 +164,8 @@ def test_without_pyarrow_no_parquet_is_promised(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["simulate", "--trace", "out", "--format", "parquet"]) == 2
     assert capsys.readouterr().err == (
-        f"ordercast simulate: Parquet traces need pyarrow: {INSTALL}, or use JSON lines\n"
+        "ordercast simulate: Parquet traces need pyarrow: pip install 'ordercast[judge]', "
+        "or use JSON lines\n"
     )
     assert not (place / "out").exists()
 

@@ -8,10 +8,13 @@ from functools import partial
 
 import msgspec
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from ordercast.errors import TraceError
 from ordercast.oracle import judge
+from ordercast.pipeline import judging
 from ordercast.pipeline.here import judge_run
+from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Kernel, kernel
 from ordercast.protocols import catalog
 from ordercast.trace import Trace
 
@@ -25,6 +28,38 @@ def test_it_says_what_the_oracle_says(make: Callable[[int, str], Trace]) -> None
     for seed in range(150):
         trace = make(seed, f"run {seed}")
         assert list(map(essence, judge_run(trace))) == list(map(essence, judge(trace)))
+
+
+def test_who_waits_for_a_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    @kernel
+    def nothing() -> int:
+        return 0
+
+    monkeypatch.setattr(judging, "judge_runs", nothing)
+    assert judging.patience(WORTH_COMPILING - 1) is None
+    told = judging.patience(WORTH_COMPILING)
+    assert told is not None
+    assert "once on this machine" in told
+    monkeypatch.setattr(Kernel, "kept", True)
+    assert judging.patience(WORTH_COMPILING) is None
+
+
+def test_who_waits_for_a_compiler_each_time_is_told_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nowhere(_: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    @kernel
+    def nothing() -> int:
+        return 0
+
+    monkeypatch.setattr(Dispatcher, "enable_caching", nowhere)
+    monkeypatch.setattr(judging, "judge_runs", nothing)
+    told = judging.patience(WORTH_COMPILING)
+    assert told is not None
+    assert "each time" in told
+    assert "NUMBA_CACHE_DIR" in told
 
 
 def test_rows_that_contradict_each_other_are_no_verdict() -> None:

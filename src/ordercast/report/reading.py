@@ -175,5 +175,5 @@ def _arrow(name: str = "") -> Any:
         return import_module(f"pyarrow.{name}" if name else "pyarrow")
     except ImportError:
         raise SetupError(
-            "a trace of this size needs pyarrow: pip install 'ordercast[spark]'"
+            "a trace of this size needs pyarrow: pip install 'ordercast[judge]'"
         ) from None

@@ -94,7 +94,7 @@ def _table(path: Path, name: str) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise SetupError("result tables need pyarrow: pip install 'ordercast[spark]'") from None
+        raise SetupError("result tables need pyarrow: pip install 'ordercast[judge]'") from None
     try:
         record = msgspec.json.decode((path / "results.json").read_bytes(), type=_Record)
     except (OSError, *UNREADABLE):

@@ -98,7 +98,7 @@ def read_sweep(path: Path) -> list[Configuration]:
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise SetupError("a sweep's table needs pyarrow: pip install 'ordercast[spark]'") from None
+        raise SetupError("a sweep's table needs pyarrow: pip install 'ordercast[judge]'") from None
     try:
         there = pq.read_schema(path / TABLE).names
         columns = [name for name in Configuration.__struct_fields__ if name in there]

@@ -166,6 +166,6 @@ def _pyarrow() -> Any:
         import pyarrow
     except ImportError:
         raise SetupError(
-            "Parquet traces need pyarrow: pip install 'ordercast[spark]', or use JSON lines"
+            "Parquet traces need pyarrow: pip install 'ordercast[judge]', or use JSON lines"
         ) from None
     return pyarrow

@@ -120,7 +120,7 @@ def _parquet(job: Job, file: Path) -> Iterator[Row]:
         import pyarrow.parquet as pq
     except ImportError:
         raise SetupError(
-            "Parquet tables need pyarrow: pip install 'ordercast[spark]', or export them as CSV"
+            "Parquet tables need pyarrow: pip install 'ordercast[judge]', or export them as CSV"
         ) from None
     try:
         with pq.ParquetFile(file) as source:

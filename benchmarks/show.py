@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ordercast.cli.console import steps
+from ordercast.cli.steps import steps
 
 __all__ = ["Row", "options", "progress", "show"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from ordercast import pipeline
+from ordercast.pipeline.settings import SHORT_JOBS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,8 @@ APART = (
     "tests/protocols/",
 )
 """Where tests share nothing."""
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+"""Spark's defaults."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,11 +84,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark for the whole test run: starting it takes seconds."""
-    # Tests are short jobs, like small traces: see `settings.settings_for`.
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    config = {"spark.driver.memory": "1g", **quick}
+    config = {"spark.driver.memory": "1g", **SHORT_JOBS}
     with pipeline.session(master="local[2]", config=config) as session:
         yield session
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, while a test has it with queries that Spark compiles, as it does if
+    there is much to read."""
+    yield from set_for_a_while(spark, COMPILED)
 
 
 @pytest.fixture
@@ -95,9 +103,14 @@ def stateful(spark: SparkSession) -> Iterator[SparkSession]:
 
     settings = {
         **SETTINGS,
+        **COMPILED,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
+    yield from set_for_a_while(spark, settings)
+
+
+def set_for_a_while(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)

@@ -39,7 +39,7 @@ from benchmarks.pipeline.peers import PEERS
 from benchmarks.pipeline.results import print_results, write_json
 from benchmarks.pipeline.traces import Case, cases
 from ordercast import pipeline
-from ordercast.cli.console import steps
+from ordercast.cli.steps import steps
 
 WARM_UP_ROWS = 1_000_000
 PARTS = ("properties", "peers")

@@ -35,7 +35,7 @@ from typing import Any
 from benchmarks.runtime.conduct import Case, Durations, Figures, conduct
 from benchmarks.runtime.results import print_results, write_json
 from benchmarks.runtime.subject import Subject, all_subjects
-from ordercast.cli.console import steps
+from ordercast.cli.steps import steps
 
 TLS = {"no": (False,), "yes": (True,), "both": (False, True)}
 

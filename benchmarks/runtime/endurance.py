@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.runtime.conduct import Case, Durations, Phase, assemble
 from benchmarks.runtime.subject import BURSTS, subject_named
 from benchmarks.show import Row, show
-from ordercast.cli.console import Steps, steps
+from ordercast.cli.steps import Steps, steps
 
 __all__: list[str] = []
 

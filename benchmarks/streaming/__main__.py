@@ -28,7 +28,7 @@ from benchmarks.streaming.streams import Stream
 from benchmarks.streaming.subjects import NOTHING, OURS, SUBJECTS
 from benchmarks.streaming.watching import Trace, watch_rates
 from ordercast import pipeline
-from ordercast.cli.console import Steps, steps
+from ordercast.cli.steps import Steps, steps
 from ordercast.pipeline import streaming
 
 if TYPE_CHECKING:

@@ -87,7 +87,8 @@ def test_a_mistyped_flag_is_told_by_its_verb(
         (["run", "--master", "nope"], "'nope' is no Spark master: write local[*], spark://HOST"),
         (["run", "--conf", "spark.master=local[]"], "'local[]' is no Spark master"),
         (["run", "--master", "spark://127.0.0.1:9"], "no Spark master answers at 127.0.0.1:9"),
-        (["run", "--messages", "0"], "there would be nothing to judge: choose 1 or more"),
+        (["run", "--messages", "0"], "--messages 0: nothing to judge: choose 1 or more"),
+        (["run", "--messages", "-1"], "--messages -1: nothing to judge: choose 1 or more"),
         (["simulate", "--format", "jsonl"], "is about the trace: give it with --trace DIR"),
     ],
 )  # fmt: skip

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from ordercast.cli import main
+from ordercast.runtime.ask_status import ask
 from ordercast.runtime.keys import make_group
-from ordercast.runtime.watching import ask
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.cli import main
-from ordercast.cli.console import counted
+from ordercast.cli.words import counted
 from ordercast.protocols.catalog import DISSEMINATIONS, ORDERINGS
 
 from ..pipeline.builders import Run, run, write

@@ -225,7 +225,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path) -> 
     [
         (["--faults", "loss:1%,kill:1@2s"], "the fault 'kill:1@2s': in a live run people kill,"),
         (["--delay", "0..30"], "write delay:15ms±15ms among the faults instead"),
-        (["--messages", "-1"], "-1 messages a process: choose 0 or more"),
+        (["--messages", "-1"], "--messages -1: nothing to judge: choose 1 or more"),
     ],
 )
 def test_what_a_live_run_cannot_be_is_said_before_anything_starts(

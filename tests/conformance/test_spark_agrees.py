@@ -32,6 +32,8 @@ from .verdicts import essence
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 RUNS = 16_000
 
 

@@ -21,6 +21,8 @@ from .stamped import Message, as_rows, breaks, contradicts, history
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 TYPES = {
     False: "group int, origin int, number bigint, stamp array<bigint>, text string",
     True: "group int, origin string, number bigint, stamp map<string, bigint>, text string",

@@ -29,6 +29,8 @@ from .cases import CASES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "results.md"
 TRACES = [random_trace(seed, f"run {seed}") for seed in range(12)]
 

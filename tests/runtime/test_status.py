@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import pytest
 
 import ordercast
 from ordercast import Group, OrdercastError, UsageError
+from ordercast.runtime.ask_status import ask
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.logs import JsonFormatter
-from ordercast.runtime.watching import REQUEST_BYTES_MAX, Watch, ask
+from ordercast.runtime.watching import REQUEST_BYTES_MAX, Watch
 
 from .helpers import until
 from .test_join import joined, take
@@ -139,6 +141,23 @@ def test_whoever_asks_wrongly_is_told_or_dropped(tmp_path: Path) -> None:
                 assert await request(path, b"x" * 3 * REQUEST_BYTES_MAX) == b""
             answer = await request(path, b"GET /status\r\n\r\n")
             assert json.loads(answer.split(b"\r\n\r\n")[1])["me"] == "a"
+
+    asyncio.run(run())
+
+
+def test_metrics_that_nothing_is_installed_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.status"
+    monkeypatch.delitem(sys.modules, "ordercast.runtime.metrics", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+
+    async def run() -> None:
+        async with joined("a") as (a,), watching(a, path):
+            answer = await request(path, b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 404 ")
+            assert answer.endswith(b"pip install 'ordercast[metrics]'\n")
+            assert (await asyncio.to_thread(ask, path)).me == "a"
 
     asyncio.run(run())
 

@@ -10,27 +10,12 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, NoReturn
 
 from ordercast import __version__
-from ordercast.cli import (
-    algorithms,
-    bench,
-    explain,
-    export,
-    import_,
-    keys,
-    node,
-    report,
-    run,
-    simulate,
-    sort,
-    stream,
-    sweep,
-    verify,
-)
 from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
 from ordercast.cli.stopping import Terminated, terminable
@@ -38,22 +23,26 @@ from ordercast.errors import OrdercastError
 
 __all__ = ["VERBS", "main", "parser"]
 
-VERBS = (
-    run,
-    node,
-    simulate,
-    sweep,
-    verify,
-    stream,
-    report,
-    explain,
-    import_,
-    export,
-    sort,
-    keys,
-    algorithms,
-    bench,
-)
+VERBS = {
+    verb: f"ordercast.cli.{verb}"
+    for verb in (
+        "run",
+        "node",
+        "simulate",
+        "sweep",
+        "verify",
+        "stream",
+        "report",
+        "explain",
+        "import",
+        "export",
+        "sort",
+        "keys",
+        "algorithms",
+        "bench",
+    )
+} | {"import": "ordercast.cli.import_"}
+"""And the module of each, which is loaded when it is needed."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,21 +68,23 @@ def _unknown(words: list[str], verb: argparse.ArgumentParser) -> str:
     return f"unrecognized arguments: {' '.join(told)}"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
+    """Of these verbs: loading all of them takes longer than most that they do."""
     top = _Parser(
         prog="ordercast",
         description="Ordered messaging between processes, with proof that the order held.",
     )
     top.add_argument("--version", action="version", version=f"ordercast {__version__}")
-    verbs = top.add_subparsers(metavar="VERB", required=True, dest="verb")
-    for verb in VERBS:
-        name = verb.__name__.rpartition(".")[2].rstrip("_")
-        add_verb(verbs, name, verb).set_defaults(act=verb.act)
+    parsers = top.add_subparsers(metavar="VERB", required=True, dest="verb")
+    for verb in verbs:
+        module = import_module(VERBS[verb])
+        add_verb(parsers, verb, module).set_defaults(act=module.act)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser(_needed(arguments)).parse_args(arguments)
     try:
         with terminable():
             code: int = options.act(options)
@@ -117,6 +108,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print(f"{options.own.prog}: this is a bug of ordercast: please report it", file=sys.stderr)
         return 2
+
+
+def _needed(arguments: Sequence[str]) -> Iterable[str]:
+    """The one that is named; all of them, if none is and they have to be told of."""
+    first = arguments[0] if arguments else ""
+    if first in VERBS:
+        return [first]
+    return [] if first == "--version" else VERBS
 
 
 def _plainly(error: OSError) -> str:

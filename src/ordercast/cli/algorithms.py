@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.output import console
+from ordercast.cli.console import console
 from ordercast.protocols.catalog import DISSEMINATIONS, ORDERINGS
 
 __all__ = ["act", "add_arguments", "rows"]

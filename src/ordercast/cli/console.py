@@ -1,35 +1,30 @@
-"""What verbs share in front of a person: progress, and the table of verdicts."""
+"""What verbs share in front of a person: a terminal of some width, and the table of verdicts."""
 
 from __future__ import annotations
 
+import os
 import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from typing import NoReturn
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.output import console
+from ordercast.cli.words import counted
 from ordercast.trace.verdicts import ORDERS, PROPERTIES, Judgement, Outcome, Summary, Verdict
 
 __all__ = [
     "LOOKS",
     "TOTAL",
-    "Steps",
-    "counted",
-    "duration",
+    "console",
     "print_asked_too",
     "print_judgement",
     "print_skipped",
     "print_summary",
-    "steps",
 ]
 
-TELL_S = 10.0
-"""Where nothing can move, a line tells how far it is once in so many seconds."""
+PIPED_COLUMNS = 140
 TOTAL = tuple(name for name in PROPERTIES if name.startswith("total_"))
 """All of them together are total order."""
 NARROW_COLUMNS = 90
@@ -37,55 +32,17 @@ NARROW_COLUMNS = 90
 LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}
 
 
-class Steps:
-    """Says what is going on: a moving bar on a terminal, one line per step elsewhere."""
-
-    def __init__(self, bar: Progress | None) -> None:
-        self._bar = bar
-        self._task = None if bar is None else bar.add_task("", total=None)
-        self._told_at = time.monotonic()
-
-    def begin(self, what: str, *, total: int | None = None) -> None:
-        if self._bar is None or self._task is None:
-            print(f"{what} …", file=sys.stderr, flush=True)
-        else:
-            self._bar.reset(self._task, description=what, total=total)
-
-    def advance_to(self, done: int) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done)
-
-    def measure(self, done: int, total: int) -> None:
-        """So much of so much, both of which may change; elsewhere a line now and then."""
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._told_at > TELL_S:
-            self._told_at = time.monotonic()
-            print(f"… {done} of {total} tasks", file=sys.stderr, flush=True)
-
-    def note(self, what: str) -> None:
-        """Something has happened meanwhile."""
-        if self._bar is None:
-            print(what, file=sys.stderr, flush=True)
-        else:
-            self._bar.console.print(Text(what))
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """rich itself would end with exit code 1, which means violated."""
+        raise BrokenPipeError
 
 
-@contextmanager
-def steps() -> Iterator[Steps]:
-    if not sys.stderr.isatty():
-        yield Steps(None)
-        return
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        yield Steps(bar)
+def console(*, to_stderr: bool = False, piped_columns: int = PIPED_COLUMNS) -> Console:
+    """As wide as the terminal, or as COLUMNS says, or wide enough for sentences."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    known = stream.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return _Console(highlight=False, width=None if known else piped_columns, stderr=to_stderr)
 
 
 def print_judgement(judgement: Judgement, *, asked: bool = False) -> None:
@@ -124,12 +81,6 @@ def print_asked_too(verdicts: Iterable[Verdict]) -> None:
 def _held_in_words(order_held: str, held: Iterable[str]) -> str:
     """The rung of the ladder, and total order, which stands beside it; `held` are properties."""
     return f"{order_held}, and total order" if set(TOTAL) <= set(held) else order_held
-
-
-def counted(count: int, word: str) -> str:
-    """`1 event`, `2 events`, `3 processes`."""
-    ending = "es" if word.endswith("s") else "s"
-    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
@@ -236,10 +187,3 @@ def _why(verdict: Verdict) -> str:
     if verdict.witness is not None:
         return verdict.witness.sentence
     return "nothing to check" if verdict.checked == 0 else ""
-
-
-def duration(us: float) -> str:
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= size:
-            return f"{us / size:.1f} {unit}"
-    return f"{us:.0f} µs"

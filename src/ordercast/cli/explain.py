@@ -17,8 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.cli.console import counted, duration, steps
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.steps import steps
+from ordercast.cli.words import counted, duration
 from ordercast.errors import UsageError
 from ordercast.trace.causality import Step
 from ordercast.trace.explanation import Moment, Predecessor, Relation, Wait, relate, why_then

@@ -22,10 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ordercast.cli.console import counted, steps
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.spark import add_judging_arguments, refuse_with_here
+from ordercast.cli.steps import steps
 from ordercast.cli.witness import witness_cut
+from ordercast.cli.words import counted
 from ordercast.errors import TraceError, UsageError
 from ordercast.trace.directory import read_events
 from ordercast.trace.exporters import FORMATS, Cut, export_trace

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ordercast.cli.console import Steps, counted
 from ordercast.cli.spark import spark_settings
+from ordercast.cli.steps import Steps
+from ordercast.cli.words import counted
 from ordercast.errors import OrdercastError
 from ordercast.runtime.collect import manifest_of
 from ordercast.runtime.plan import Plan, Progress

@@ -22,9 +22,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ordercast.cli.console import Steps, counted, steps
 from ordercast.cli.formats import add_format_arguments, settled
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.steps import Steps, steps
+from ordercast.cli.words import counted
 from ordercast.errors import UsageError
 from ordercast.pipeline.progress import Tell
 from ordercast.pipeline.session import session

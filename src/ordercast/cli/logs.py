@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ordercast.cli.console import counted
+from ordercast.cli.words import counted
 from ordercast.trace.gather import gather, is_to_be_gathered
 
 __all__ = ["gather_logs"]

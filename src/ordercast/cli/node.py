@@ -27,7 +27,6 @@ from typing import Any
 import msgspec
 
 from ordercast.cli.pipes import lines, write
-from ordercast.cli.status import show_status
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.config import Config, load
 from ordercast.runtime.discovery import Presence
@@ -69,6 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(options: argparse.Namespace) -> int:
     if options.status:
+        from ordercast.cli.status import show_status  # draws tables, and a member does not
+
         return show_status(options.file, me=options.me, as_json=options.json)
     if options.me is None:
         raise OrdercastError("which member is this? Say --me NAME")

@@ -1,18 +1,15 @@
-"""stdout, and who reads it: a terminal of some width, a file, or a pipe that is closed early."""
+"""Where results go: a stdout that may be closed early, a page that must be possible to write."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from pathlib import Path
 
-from rich.console import Console
+from ordercast.errors import UsageError
 
-__all__ = ["ReaderGoneError", "answering", "console"]
-
-PIPED_COLUMNS = 140
+__all__ = ["ReaderGoneError", "answering", "refuse_output"]
 
 
 class ReaderGoneError(BrokenPipeError):
@@ -34,14 +31,9 @@ def answering(code: int) -> Iterator[None]:
         raise ReaderGoneError(code) from None
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        """rich itself would end with exit code 1, which means violated."""
-        raise BrokenPipeError
-
-
-def console(*, to_stderr: bool = False, piped_columns: int = PIPED_COLUMNS) -> Console:
-    """As wide as the terminal, or as COLUMNS says, or wide enough for sentences."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    known = stream.isatty() or os.environ.get("COLUMNS", "").isdecimal()
-    return _Console(highlight=False, width=None if known else piped_columns, stderr=to_stderr)
+def refuse_output(page: Path) -> None:
+    """What cannot be written is told before anything is judged, which takes long."""
+    if page.is_dir():
+        raise UsageError(f"-o {page} is a directory: name a file, such as {page / 'report.html'}")
+    if not page.parent.is_dir():
+        raise UsageError(f"-o {page}: there is no directory {page.parent}: make it first")

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.output import refuse_output
 from ordercast.cli.spark import add_judging_arguments, refuse_with_here
 from ordercast.cli.verify import judge
 from ordercast.errors import TraceError, UsageError
@@ -37,7 +38,7 @@ from ordercast.trace import Manifest, read_manifests
 from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.verdicts import Judgement, Verdict, promised
 
-__all__ = ["act", "add_arguments", "page_of", "refuse_output"]
+__all__ = ["act", "add_arguments", "page_of"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,14 +75,6 @@ def act(options: argparse.Namespace) -> int:
     save(page, options.output)
     print(f"report: {options.output}")
     return 0
-
-
-def refuse_output(page: Path) -> None:
-    """What cannot be written is told before anything is judged, which takes long."""
-    if page.is_dir():
-        raise UsageError(f"-o {page} is a directory: name a file, such as {page / 'report.html'}")
-    if not page.parent.is_dir():
-        raise UsageError(f"-o {page}: there is no directory {page.parent}: make it first")
 
 
 def _page(options: argparse.Namespace) -> str:

@@ -29,17 +29,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.cli.algorithm import add_algorithm_arguments, chosen
-from ordercast.cli.console import Steps, counted, print_judgement, steps
+from ordercast.cli.console import print_judgement
 from ordercast.cli.faults import parsed_faults
 from ordercast.cli.follow import Follower, following
-from ordercast.cli.output import answering
-from ordercast.cli.report import page_of, refuse_output
+from ordercast.cli.output import answering, refuse_output
 from ordercast.cli.run_summary import summary_of
 from ordercast.cli.spark import add_judging_arguments, check_spark, or_here, refuse_with_here
+from ordercast.cli.steps import Steps, steps
 from ordercast.cli.verify import judge
+from ordercast.cli.words import counted
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.pipeline.installed import require_kernels
-from ordercast.report.sheet import save
 from ordercast.runtime.faults import GRAMMAR, Faults, parse_faults
 from ordercast.runtime.launcher import launch
 from ordercast.runtime.plan import Outcome, Plan, Progress
@@ -122,9 +122,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     options.faults = parsed_faults(parse_faults, options.faults)
     plan = _plan(options, *chosen(options))
+    if plan.messages is not None and plan.messages < 1:
+        raise UsageError(f"--messages {plan.messages}: nothing to judge: choose 1 or more")
     plan.check()
-    if plan.messages == 0:
-        raise UsageError("--messages 0: there would be nothing to judge: choose 1 or more")
     if options.report is not None:
         refuse_output(options.report)
     refuse_with_here(options, "follow")
@@ -194,6 +194,10 @@ def _kept(directory: Path, *, here: bool) -> Iterator[None]:
 
 def _save(judgement: Judgement, directory: Path, page: Path) -> OrdercastError | None:
     """What kept the page from being written, if anything did: to be told after the verdicts."""
+    # Here, because it takes as long to load as all the rest, and the group would wait for it.
+    from ordercast.cli.report import page_of
+    from ordercast.report.sheet import save
+
     try:
         save(page_of(judgement, directory), page)
     except OrdercastError as trouble:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ordercast.cli.console import counted
+from ordercast.cli.words import counted
 from ordercast.runtime.plan import Outcome, Plan
 
 __all__ = ["summary_of"]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ordercast.cli.algorithm import add_algorithm_arguments, chosen
-from ordercast.cli.console import counted, duration, steps
 from ordercast.cli.faults import parsed_faults
+from ordercast.cli.steps import steps
+from ordercast.cli.words import counted, duration
 from ordercast.errors import UsageError
 from ordercast.oracle import told
 from ordercast.protocols import catalog

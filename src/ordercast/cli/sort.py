@@ -18,8 +18,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordercast.cli.console import counted, steps
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.steps import steps
+from ordercast.cli.words import counted
 from ordercast.trace.verdicts import exit_code
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.console import counted
+from ordercast.cli.words import counted
 from ordercast.errors import UsageError
+from ordercast.runtime.ask_status import ask
 from ordercast.runtime.config import load
 from ordercast.runtime.status import PeerStatus, Status
-from ordercast.runtime.watching import ask
 
 __all__ = ["show_status"]
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ordercast.cli.console import Steps
 from ordercast.cli.spark import pairs
+from ordercast.cli.steps import Steps
 from ordercast.errors import UsageError
 
 __all__ = ["add_file_arguments", "file_stream", "reader_options", "require_directory"]

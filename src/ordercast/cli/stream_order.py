@@ -25,8 +25,8 @@ from pathlib import Path
 from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any
 
-from ordercast.cli.console import Steps, steps
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.steps import Steps, steps
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,

@@ -17,9 +17,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ordercast.cli.console import Steps, steps
 from ordercast.cli.output import answering
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.steps import Steps, steps
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 from rich.text import Text
 
-from ordercast.cli.console import LOOKS, Steps, counted, steps
+from ordercast.cli.console import LOOKS, console
 from ordercast.cli.faults import parsed_faults
-from ordercast.cli.output import answering, console
+from ordercast.cli.output import answering
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
+from ordercast.cli.steps import Steps, steps
 from ordercast.cli.sweep_table import print_empty, print_failures, print_table
+from ordercast.cli.words import counted
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults

@@ -11,7 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.console import LOOKS, TOTAL, counted
+from ordercast.cli.console import LOOKS, TOTAL
+from ordercast.cli.words import counted
 
 if TYPE_CHECKING:
     from ordercast.sweep.tally import Row, Spread

@@ -27,13 +27,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from ordercast.cli import import_
-from ordercast.cli.console import (
-    print_asked_too,
-    print_judgement,
-    print_skipped,
-    print_summary,
-    steps,
-)
+from ordercast.cli.console import print_asked_too, print_judgement, print_skipped, print_summary
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering
@@ -43,6 +37,7 @@ from ordercast.cli.spark import (
     refuse_with_here,
     spark_settings,
 )
+from ordercast.cli.steps import steps
 from ordercast.errors import UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ordercast.cli.console import Steps, counted, duration, print_judgement, print_summary
+from ordercast.cli.console import print_judgement, print_summary
+from ordercast.cli.steps import Steps
+from ordercast.cli.words import counted, duration
 from ordercast.trace.news import Flaw, News, Said, Status
 from ordercast.trace.verdicts import (
     ORDERS,

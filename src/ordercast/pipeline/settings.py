@@ -12,20 +12,31 @@ from ordercast.pipeline.interpreter import interpreter, sockets
 from ordercast.pipeline.java import class_archive
 from ordercast.pipeline.shipping import is_local
 
-__all__ = ["environment", "settings_for", "settings_of"]
+__all__ = ["SHORT_JOBS", "environment", "settings_for", "settings_of"]
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_QUICK_START = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"}
+SHORT_JOBS = {
+    **_QUICK_START,
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For some thousand rows: nothing is compiled that would be run for less time than that takes."""
 _MIB = 1 << 20
 _SMALL_BYTES = 4 << 20
+"""Less does not keep a JVM busy for as long as its second compiler takes."""
+_TINY_BYTES = 64 << 10
+"""Nor less than this a query for as long as Spark takes to compile it. In Parquet, this may be some
+ten thousand rows; for ten times as many, it would take longer without."""
 
 
 def settings_for(size: int, *, by_python: bool = False) -> dict[str, str]:
-    """By the bytes that are read. What the JVM's second compiler makes of a job does not pay off if
-    that is short, or done `by_python`. And results may be as large as this process can hold."""
+    """By the bytes that are read, and whether the work is done `by_python`. And results may be as
+    large as this process can hold."""
     settings = {"spark.driver.maxResultSize": "0"}
-    if by_python or size < _SMALL_BYTES:
-        settings[_JAVA_OPTIONS] = "-XX:TieredStopAtLevel=1"
-    return settings
+    if size < _TINY_BYTES:
+        return settings | SHORT_JOBS
+    return settings | (_QUICK_START if by_python or size < _SMALL_BYTES else {})
 
 
 def settings_of(

@@ -2,7 +2,6 @@
 
     Watch.on_socket(path)       /status (JSON) and /metrics, for this user alone
     Watch.on_port(address)      /metrics, for Prometheus
-    ask(path)                   the status of the member behind a socket
 
 The status never leaves the machine: it is served on a Unix socket with mode 0600.
 """
@@ -10,7 +9,6 @@ The status never leaves the machine: it is served on a Unix socket with mode 060
 from __future__ import annotations
 
 import asyncio
-import http.client
 import os
 import socket
 import stat
@@ -21,18 +19,16 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from ordercast.errors import OrdercastError, SetupError, UsageError
-from ordercast.runtime.status import Status
+from ordercast.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
     from ordercast.runtime.discovery import Address
     from ordercast.runtime.group import Group
 
-__all__ = ["Watch", "ask"]
+__all__ = ["Watch"]
 
 REQUEST_BYTES_MAX = 8 * 2**10
 REQUEST_TIMEOUT_S = 5.0
-ASK_TIMEOUT_S = 10.0
 PATH_BYTES_MAX = 103
 """What every system allows in the address of a Unix socket."""
 
@@ -49,12 +45,14 @@ class Watch:
         self._socket = listening
         self._paths = paths
         self._pages: dict[str, Page] = {}
+        self._lacking: dict[str, str] = {}
+        """Why there is no such page."""
         self._server: asyncio.Server | None = None
         self._file: Path | None = None
 
     @classmethod
     def on_socket(cls, path: Path) -> Self:
-        watch = cls(_bind(path), "/status", *(["/metrics"] if _can_measure() else []))
+        watch = cls(_bind(path), "/status", "/metrics")
         watch._file = path
         return watch
 
@@ -68,7 +66,11 @@ class Watch:
             raise UsageError(f"metrics cannot be served at {address}: {error.strerror}") from None
 
     async def serve(self, group: Group) -> None:
-        self._pages = {path: _PAGES[path](group) for path in self._paths}
+        for path in self._paths:
+            try:
+                self._pages[path] = _PAGES[path](group)
+            except SetupError as error:
+                self._lacking[path] = str(error)
         start = asyncio.start_server if self._file is None else asyncio.start_unix_server
         self._server = await start(self._answer_one, sock=self._socket, limit=REQUEST_BYTES_MAX)
 
@@ -97,37 +99,10 @@ class Watch:
             return _response("405 Method Not Allowed", "text/plain", b"only GET\n")
         path = target.partition(b"?")[0].decode("latin-1")
         if path not in self._pages:
-            known = " ".join(self._pages)
-            return _response("404 Not Found", "text/plain", f"there is: {known}\n".encode())
+            why = self._lacking.get(path, f"there is: {' '.join(self._pages)}")
+            return _response("404 Not Found", "text/plain", f"{why}\n".encode())
         kind, body = self._pages[path]
         return _response("200 OK", kind, body())
-
-
-def ask(path: Path) -> Status:
-    """The member behind this socket says how it is doing."""
-    connection = _UnixConnection(path)
-    try:
-        connection.request("GET", "/status")
-        return msgspec.json.decode(connection.getresponse().read(), type=Status)
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise OrdercastError(
-            f"no member answers at {path}: is it running, and is that its status socket?"
-        ) from None
-    except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
-        raise OrdercastError(f"what is at {path} does not answer as a member: {error}") from None
-    finally:
-        connection.close()
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("member", timeout=ASK_TIMEOUT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
 
 
 def _bind(path: Path) -> socket.socket:
@@ -178,14 +153,6 @@ def _status_page(group: Group) -> Page:
 def _metrics_page(group: Group) -> Page:
     exposition = import_module(_METRICS).exposition
     return "text/plain; version=0.0.4; charset=utf-8", lambda: exposition(group)
-
-
-def _can_measure() -> bool:
-    try:
-        import_module(_METRICS)
-    except SetupError:
-        return False
-    return True
 
 
 _PAGES = {"/status": _status_page, "/metrics": _metrics_page}

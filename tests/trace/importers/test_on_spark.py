@@ -14,6 +14,8 @@ from ordercast.errors import TraceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 COLUMNS = "process,kind,message"
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
 from ordercast.pipeline.session import session
+from ordercast.pipeline.settings import settings_for
 from ordercast.pipeline.sorting import ROWS_EACH, causal_sort
 from ordercast.pipeline.sorting.broken import plainly_read
 from ordercast.pipeline.sorting.check import check_order
@@ -63,14 +64,15 @@ def sort_files(
     """Write the messages of a file or directory to a new directory, whose files, read by name, have
     them in causal order; then `check` what was written. `begin` hears of each step."""
     columns = columns or Columns()
-    source_files(source)
+    _, files = source_files(source)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TraceError(f"{output}: there is something here already: choose another place")
     if rows_each < 1:
         raise UsageError(f"{rows_each} rows for each file is less than one")
     if spark is None and master is not None:
         require_shared(master, config or {})
-    opened = session(master=master, config=config, verbose=verbose) if spark is None else None
+    settings = settings_for(sum(file.stat().st_size for file in files)) | dict(config or {})
+    opened = session(master=master, config=settings, verbose=verbose) if spark is None else None
     scratch = output.with_name(f".{output.name}.{os.getpid()}")
     with opened or nullcontext(spark) as running, plainly_read(source, columns):
         assert running is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,56 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert "Broken pipe" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["node group.toml --me a", "run --here --trace t"])
+@pytest.mark.parametrize("limit", [8, 10, 12, 16])
+def test_too_few_open_files_are_told_with_their_limit(
+    verb: str, limit: int, tmp_path: Path
+) -> None:
+    (tmp_path / "group.toml").write_text('[group]\nname = "g"\n[members]\na = "127.0.0.1:1"\n')
+    command = f"ulimit -n {limit}; exec {sys.executable} -m ordercast {verb}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"ordercast {verb.split()[0]}: too many open files: this process may have {limit} "
+        "(ulimit -n): allow more, such as with ulimit -n 1024, and start it again\n"
+    )
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_full_stdout_is_told_as_such() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "ordercast", "algorithms"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "no space left on device, while stdout or a file was written\n" in done.stderr
+
+
+@pytest.mark.timeout(60)
+def test_a_closed_terminal_ends_a_run_and_leaves_its_trace(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ordercast", "run", "--here", "--messages", "5000"]
+    run = subprocess.Popen([*command, "--trace", "t"], cwd=tmp_path, stderr=subprocess.PIPE)
+    assert run.stderr is not None
+    for line in run.stderr:
+        if b"delivering" in line:
+            break
+    run.send_signal(signal.SIGHUP)
+    rest = run.stderr.read().decode()
+    run.stderr.close()
+    assert run.wait() == 143, rest
+    assert "ordercast run: interrupted\n" in rest
+    assert "Traceback" not in rest
+    assert sorted(path.name for path in (tmp_path / "t").iterdir()) == [
+        "events.jsonl",
+        "manifest.jsonl",
+    ]
 
 
 @pytest.mark.parametrize("verb", ["run", "simulate", "verify", "report", "algorithms"])

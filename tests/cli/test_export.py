@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -243,3 +245,24 @@ def test_the_commands_of_the_page_are_ones_that_the_parser_takes() -> None:
     assert len(commands) >= 5
     for command in commands:
         parser().parse_args(shlex.split(command))
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_full_disk_is_named(
+    format: str,
+    early: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
+
+    assert export(early, "--format", format, "-o", "/dev/full") == 2
+    assert "export: /dev/full: no space left on device\n" in capsys.readouterr().err
+    out = tmp_path / "out"
+    out.write_text("before")
+    monkeypatch.setitem(FORMATS, format, replace(FORMATS[format], write=full))
+    assert export(early, "--format", format, "-o", out) == 2
+    assert f"export: {out}: no space left on device\n" in capsys.readouterr().err
+    assert out.read_text() == "before"

@@ -8,13 +8,15 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from ordercast.cli import main, parser
-from ordercast.trace import Trace
-from ordercast.trace.importers import FORMATS
+from ordercast.trace import Event, Trace
+from ordercast.trace.importers import FORMATS, sink, store
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "import.md"
 LOGS = {"1.output": "b 1\nd 1 1\nd 2 1\n", "2.output": "d 1 1\nb 1\nd 2 1\n"}
@@ -239,3 +241,80 @@ def test_the_page_shows_every_format_with_a_command_that_parses() -> None:
         assert commands, f"{name}: a command"
     for command in re.findall(r"^    ordercast (.+)$", text, flags=re.MULTILINE):
         parser().parse_args(shlex.split(command))
+
+
+TABLE = "process,position,kind,message\n" + "".join(
+    f"{p},{2 * n + k},{kind},{p}-{n}\n"
+    for p in "ab"
+    for n in range(2000)
+    for k, kind in enumerate(("send", "deliver"))
+)
+
+
+@pytest.mark.parametrize("verb", ["import", "verify"])
+def test_a_full_disk_is_named(
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A store of few pages is as good as a disk of few."""
+    monkeypatch.setattr(store, "SCHEMA", f"PRAGMA max_page_count = 12;{store.SCHEMA}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "log.csv").write_text(TABLE)
+    aims = {"import": ["-o", str(tmp_path / "out" / "trace")], "verify": ["--here"]}
+    assert main([verb, str(tmp_path / "log.csv"), "--format", "table", *aims[verb]]) == 2
+    place, way_out = {
+        "import": (tmp_path / "out", "write the trace to another disk"),
+        "verify": (tmp_path / "tmp", "set TMPDIR to a directory with more of it"),
+    }[verb]
+    [_, told] = capsys.readouterr().err.splitlines()
+    assert told == (
+        f"ordercast {verb}: {place}: no room is left where the log is put in order: make room "
+        f"there, or {way_out}"
+    )
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["log.csv"]
+
+
+def test_of_two_imports_at_once_the_second_hears_of_the_first(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "trace"
+    write = sink.TraceSink.write
+
+    def overtaken(self: sink.TraceSink, events: Iterable[Event]) -> int:
+        out.mkdir()
+        (out / "manifest.jsonl").touch()
+        return write(self, events)
+
+    monkeypatch.setattr(sink.TraceSink, "write", overtaken)
+    assert main(["import", str(logs), "-o", str(out)]) == 2
+    assert f"import: {out}: there is something here already" in capsys.readouterr().err
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["output", "trace"]
+
+
+def test_what_a_killed_import_has_left_is_removed_by_the_next(logs: Path, tmp_path: Path) -> None:
+    """Not what belongs to somebody who goes on, or to another trace."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    left = tmp_path / f".trace.{gone.pid}"
+    kept = {f".trace.{os.getppid()}", f".other.{gone.pid}", ".trace.old", f".trace.{'9' * 30}"}
+    for name in {left.name, *kept}:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "records.sqlite").touch()
+    assert main(["import", str(logs), "-o", str(tmp_path / "trace")]) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"output", "trace", *kept}
+
+
+def test_what_is_locked_goes_on_elsewhere(logs: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    far = tmp_path / f".trace.{gone.pid}"
+    far.mkdir()
+    lock = sink._locked(far)
+    assert lock is not None
+    assert main(["import", str(logs), "-o", str(tmp_path / "trace")]) == 0
+    assert far.exists()
+    os.close(lock)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -145,7 +146,7 @@ def test_a_line_that_is_too_long_is_told_and_the_next_one_sent(
         a.say(mark + b"small", mark + bytes(17 << 20), mark + b"after")
         wait_until(lambda: len(a.lines()) == 2)
         assert a.lines() == ["a:1 small", "a:2 after"]
-        assert "line 2 was not sent: a message of" in a.complaints()
+        assert "line 2 was not sent: a message of more than 15728640 bytes" in a.complaints()
 
 
 def test_without_a_stdin(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_everything_that_was_sent_has_arrived_when_the_sender_is_gone(tmp_path: 
         assert a.lines() == b.lines()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_makes_it_leave_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     file = group_file(tmp_path, "a", "b")
     with members(file, "a", "b") as (a, b):
@@ -189,6 +190,68 @@ def test_a_signal_makes_it_leave_cleanly(tmp_path: Path, number: signal.Signals)
         assert a.lines() == ["a:1 last words"]
         assert "Traceback" not in a.complaints()
         assert not (tmp_path / "a.status").exists()
+
+
+def test_nohup_keeps_a_closed_terminal_from_it(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        a = Member(group_file(tmp_path, "a"), "a")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    wait_until(a.joined)
+    a.process.send_signal(signal.SIGHUP)
+    a.say(b"still here")
+    wait_until(lambda: a.lines() == ["a:1 still here"])
+    a.end_input()
+    assert a.ends_with() == 0
+
+
+def test_a_stdout_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        a = Member(group_file(tmp_path, "a"), "a", stdout=full.fileno())
+    a.say(b"one")
+    assert a.ends_with() == 2
+    a.end_input()
+    assert "ordercast node: stdout cannot be written: No space left on device\n" in a.complaints()
+
+
+def by_default(directory: Path, node: str) -> Path:
+    """A group of one that does not say where its status is served."""
+    file = group_file(directory, "a", node=node)
+    file.write_text(file.read_text().replace('status = "{me}.status"\n', ""))
+    return file
+
+
+def test_a_member_that_is_started_twice_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = by_default(tmp_path, 'journal = "journals/{me}"')
+    with members(file, "a", options=("--stay",)):
+        assert main(["node", str(file), "--me", "a"]) == 2
+    assert capsys.readouterr().err == (
+        "ordercast node: a member with this name runs already (its status is served at "
+        f"{tmp_path}/journals/a.status): a member runs once; stop the other one first\n"
+    )
+
+
+def test_a_journal_in_an_impossible_place_is_what_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in ("file", "file/{me}"):
+        assert main(["node", str(by_default(tmp_path, f'journal = "{place}"')), "--me", "a"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"ordercast node: the journal in {tmp_path}/file")
+        assert said.endswith(f"cannot be opened: {tmp_path}/file is a file: name a directory\n")
+
+
+def test_a_journal_that_is_removed_ends_the_member(tmp_path: Path) -> None:
+    file = group_file(tmp_path, "a", node='journal = "journals/{me}"')
+    with members(file, "a", options=("--stay",)) as (a,):
+        shutil.rmtree(tmp_path / "journals")
+        assert a.ends_with() == 2
+        assert a.complaints().count("is lost: ") == 1
+        assert f"ordercast node: the journal in {tmp_path}/journals/a is lost" in a.complaints()
 
 
 def test_a_signal_ends_the_wait_for_the_others(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,38 @@ def test_what_cannot_be_is_refused_in_one_sentence(
     monkeypatch.chdir(trace)
     assert main(["report", str(trace), *words]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_the_page_before(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("the one before")
+    page.chmod(0o600)
+    (tmp_path / "link.html").symlink_to(page)
+
+    def full(self: Path, *_: object, **__: object) -> int:
+        self.write_bytes(b"<!doc")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        for name in ("page.html", "link.html"):
+            assert main(["report", str(trace), "--here", "-o", str(tmp_path / name)]) == 2
+            words = f"{tmp_path / name}: the report cannot be written: No space left on device"
+            assert words in capsys.readouterr().err
+    assert page.read_text() == "the one before"
+    assert {file.name for file in tmp_path.iterdir() if file.suffix} == {
+        "page.html",
+        "link.html",
+    }
+    assert main(["report", str(trace), "--here", "-o", str(tmp_path / "link.html")]) == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "link.html").is_symlink()
+
+
+def test_a_device_is_written_to(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(trace), "--here", "-o", "/dev/full"]) == 2
+    assert "/dev/full: the report cannot be written: No space left" in capsys.readouterr().err
+    assert not Path("/dev/full").is_file()

@@ -11,7 +11,7 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.errors import TraceError, UsageError
-from ordercast.pipeline.rows import load
+from ordercast.pipeline.rows import Piece, load
 from ordercast.pipeline.source import inspect
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
@@ -256,3 +256,38 @@ def test_a_parquet_file_that_is_damaged_inside(spark: SparkSession, tmp_path: Pa
     with pytest.raises(TraceError, match="not a readable Parquet file: ") as caught:
         list(read_parquet(file))
     assert "\n" not in str(caught.value)
+
+
+def test_a_directory_with_the_name_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    """Refused or skipped alike, on Spark and here, as lines and as columns."""
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.jsonl").write_bytes(encode_event(Event("r", 0, 0, "join")))
+    for form in ("jsonl", "parquet"):
+        file = tmp_path / "events" / f"dir.{form}"
+        file.mkdir()
+        words = f"{file}: it is a directory, and not a file of events: move what is in it to "
+        assert refusal(tmp_path, spark).startswith(words)
+        with pytest.raises(TraceError) as caught:
+            pipeline.judge(tmp_path, here=True)
+        assert str(caught.value).startswith(words)
+        [(name, why)] = inspect(tmp_path, skip=True).unreadable
+        assert f"{name}: {why}".startswith(words)
+        file.rmdir()
+
+
+def test_lines_that_a_worker_cannot_read(tmp_path: Path) -> None:
+    """What it says is said of the file, and not of the worker."""
+    events, flaws = load([Piece(str(tmp_path), str(tmp_path))], measured=True)
+    assert not len(events)
+    assert flaws.to_pylist() == [
+        {"file": str(tmp_path), "row": None, "flaw": "cannot be read: Is a directory", "run": None}
+    ]
+
+
+def test_what_is_compressed_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.jsonl").write_bytes(encode_event(Event("r", 0, 0, "join")))
+    (tmp_path / "events" / "b.jsonl.gz").touch()
+    for here in (True, False):
+        with pytest.raises(TraceError, match=r"b\.jsonl\.gz: it is compressed"):
+            pipeline.judge(tmp_path, here=here)

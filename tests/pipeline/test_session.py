@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ import ordercast
 from ordercast.errors import SetupError, UsageError
 from ordercast.pipeline.cluster import address_towards
 from ordercast.pipeline.session import _start, open_session, session
+from ordercast.pipeline.settings import settings_for
 from ordercast.pipeline.shipping import in_tasks, is_local, local_path, pack, plainly
 
 from .builders import run, write
@@ -39,6 +41,25 @@ def python(program: str, directory: Path, **environment: str) -> subprocess.Comp
         text=True,
         timeout=TIMEOUT_S,
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "by_python", "java", "spark"),
+    [
+        (1 << 10, True, False, False),
+        (1 << 10, False, False, False),
+        (1 << 20, False, False, True),
+        (1 << 30, True, False, True),
+        (1 << 30, False, True, True),
+    ],
+)
+def test_only_what_takes_long_is_compiled(
+    size: int, by_python: bool, java: bool, spark: bool
+) -> None:
+    """By the JVM's second compiler, and by Spark's own."""
+    settings = settings_for(size, by_python=by_python)
+    assert ("spark.driver.extraJavaOptions" not in settings) == java
+    assert (settings.get("spark.sql.codegen.factoryMode") != "NO_CODEGEN") == spark
 
 
 def test_spark_is_neither_heard_nor_left_behind(tmp_path: Path) -> None:
@@ -248,6 +269,21 @@ def test_how_long_to_wait_is_a_number() -> None:
 def test_what_spark_says_in_plain_words(words: str, told: str | None) -> None:
     sentence = plainly(f"Traceback:\n  …\n{words}\n\tat x", "worker w")
     assert sentence is None if told is None else (sentence or "").startswith(told)
+
+
+def test_a_full_disk_of_this_machine_is_named() -> None:
+    shuffle = "Lost task 1.0 (TID 8) (localhost executor driver): No space left on device\n\tat x"
+    told = plainly(shuffle, "this machine") or ""
+    assert told.startswith("this machine has no space left in its temporary directory, ")
+    assert f", {tempfile.gettempdir()}, " in told
+    assert "set TMPDIR" in told
+    written = (
+        "[TASK_WRITE_FAILED] Task failed while writing rows to file:/mnt/a b/.out.17. SQLSTATE: 58"
+        "030\n\tat x\nCaused by: org.apache.hadoop.fs.FSError: java.io.IOException: No space left "
+        "on device"
+    )
+    told = plainly(written, "this machine") or ""
+    assert told.startswith("this machine has no space left in /mnt/a b: make room there")
 
 
 def test_an_error_that_nobody_can_mend_stays_what_it_is(spark: object) -> None:

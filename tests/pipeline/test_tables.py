@@ -236,6 +236,49 @@ def test_a_refused_trace_leaves_no_directory(spark: SparkSession, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("doomed", ["_write", "write_record"])
+def test_a_first_verify_that_is_interrupted_leaves_no_directory(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doomed: str
+) -> None:
+    def half(file: Path, *_: Any) -> None:
+        if file.parent.name == "runs":
+            raise KeyboardInterrupt
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"PAR1 and no more")
+
+    few = {name: TABLES[name] for name in ("verdicts", "runs", "flaws")}
+    monkeypatch.setattr(tables, "TABLES", few)
+    monkeypatch.setattr(tables, doomed, half if doomed == "_write" else interrupted)
+    path = write(tmp_path / "t", [run("a", "s1 d0:1")], "parquet")
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.examine(path, spark=spark, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_judging_all_again_in_vain_takes_nothing_away(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: TABLES[name] for name in ("verdicts", "runs", "flaws")}
+    monkeypatch.setattr(tables, "TABLES", few)
+    path = write(tmp_path / "t", [run("a", "s1 d0:1")], "parquet")
+    pipeline.examine(path, spark=spark, output=tmp_path / "out")
+    before = sorted((tmp_path / "out").rglob("*"))
+    monkeypatch.setattr(tables, "write_record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.examine(path, spark=spark, output=tmp_path / "out", again=True)
+    assert sorted((tmp_path / "out").rglob("*")) == before
+
+
+def test_who_comes_second_takes_nothing_away(tmp_path: Path) -> None:
+    with open_directory(tmp_path / "out", Options(), again=False):
+        with (
+            pytest.raises(UsageError, match="another verify is writing here"),
+            open_directory(tmp_path / "out", Options(), again=False),
+        ):
+            pass
+        assert (tmp_path / "out").exists()
+
+
 def test_two_cannot_write_at_once(tmp_path: Path) -> None:
     with (
         open_directory(tmp_path / "out", Options(), again=False),

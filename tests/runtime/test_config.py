@@ -94,7 +94,10 @@ def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
         (GROUP + MEMBERS + "[nodes]\n", "nodes: there is no such table; there are [group], "),
         (GROUP + MEMBERS + "[node]\nport = 1\n", "node.port: there is no such key"),
         (GROUP + MEMBERS + "[node]\njournal = 1\n", "node.journal: expected 'str', got 'int'"),
-        (GROUP + MEMBERS + '[node]\nsync = "no"\n', "node.sync: invalid enum value 'no'"),
+        (
+            GROUP + MEMBERS + '[node]\nsync = "no"\n',
+            "node.sync: there is no 'no'; choose 'write' or 'disk'",
+        ),
         (GROUP + MEMBERS + "[node]\ntimeout_s = 0\n", "node.timeout_s: 0 s: choose more than 0"),
         (GROUP + MEMBERS + '[node]\nmetrics = "x"\n', "node.metrics: 'x' is no address"),
         (GROUP + MEMBERS + "[settings]\nwindow = 1\n", "settings.window: there is no such key"),

@@ -103,3 +103,17 @@ def test_whoever_is_cancelled_while_it_waits_leaves_no_trace() -> None:
             assert await take(b, 1) == ["a:1 for another"]
 
     asyncio.run(run())
+
+
+def test_whoever_looks_now_and_then_leaves_nothing_behind() -> None:
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            for _ in range(50):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.001):
+                        await anext(b)
+            assert not b._node._waiting
+            await a.send(b"at last")
+            assert await take(b, 1) == ["a:1 at last"]
+
+    asyncio.run(run())

@@ -12,6 +12,7 @@ import pytest
 import ordercast
 from ordercast.runtime.discovery import Address, Dns
 from ordercast.runtime.door import Door
+from ordercast.runtime.keys import make_group
 
 from .helpers import until
 from .test_join import addresses, take
@@ -99,6 +100,40 @@ def test_a_member_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> No
             assert a._node.reception.door.address != where
             await until(lambda: b.view.present == ("a", "b"))
             assert await take(a, 1) == ["b:1 while a is away"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_a_member_is_found_elsewhere_though_another_answers_where_it_was(
+    keys: bool, tmp_path: Path
+) -> None:
+    """It takes the connection, and hangs up without a word."""
+    places = addresses("old", "new")
+    options: dict[str, Any] = {"peers": f"registry:{tmp_path / 'registry'}?size=2"}
+    if keys:
+        make_group(tmp_path / "keys", "g", ("a", "b"))
+        options["keys"] = tmp_path / "keys"
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if keys else b"")
+        writer.close()
+
+    def come(me: str, **more: Any) -> contextlib.AbstractAsyncContextManager[ordercast.Group]:
+        return ordercast.join("g", me=me, journal=tmp_path / me, **options, **more)
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            first = contextlib.AsyncExitStack()
+            _, b = await asyncio.gather(
+                first.enter_async_context(come("a", listen=places["old"])),
+                stack.enter_async_context(come("b")),
+            )
+            await first.aclose()
+            old = Address.parse(places["old"])
+            await stack.enter_async_context(await asyncio.start_server(hang_up, *old))
+            await stack.enter_async_context(come("a", listen=places["new"]))
+            await until(lambda: b.view.present == ("a", "b"))
 
     asyncio.run(run())
 

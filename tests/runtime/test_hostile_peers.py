@@ -17,7 +17,7 @@ from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
 from ordercast.runtime.bundle import pack
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.frames import VERSION, Ack, Data, Hello, encode_frame
+from ordercast.runtime.frames import VERSION, Ack, Bye, Data, Hello, decode_frame, encode_frame
 from ordercast.runtime.node import HOST
 from ordercast.runtime.reception import STRANGERS_MAX
 from ordercast.trace.jsonl import decode_event, encode_event
@@ -56,6 +56,8 @@ GOOD = packet(2, 1, (0, 0, 1))
 EARLY = packet(2, 2, (0, 0, 2))
 """Nothing wrong with it, and never delivered: only p0 gets it, and p1 must not depend on it."""
 
+BYE = encode_frame(Bye("go away", final=True))
+
 ATTACKS = {
     "random bytes": (Random(1).randbytes(5000), "a stranger"),
     "a huge length": (b"\xff\xff\xff\xff", "a frame of 4294967295 bytes"),
@@ -68,6 +70,10 @@ ATTACKS = {
     "a hello from the future": (hello(received=1), "claims to have 1 packets"),
     "another charter": (hello(charter="fifo over direct"), "it runs 'fifo over direct'"),
     "two hellos": (HELLO + HELLO, "second hello"),
+    "a last word of another run": (hello(group="other", life="") + BYE, "group 'other'"),
+    "a last word of no member": (hello(member=3, life="") + BYE, "says it is member 3"),
+    "data after an introduction": (hello(life="") + data(1, GOOD), "before any hello"),
+    "a hello after an introduction": (hello(life="") + HELLO, "second hello"),
     "data before hello": (data(1, GOOD), "before any hello"),
     "ack before hello": (encode_frame(Ack(0)), "before any hello"),
     "ack from the future": (HELLO + encode_frame(Ack(7)), "claims to have 7 packets"),
@@ -169,8 +175,10 @@ def test_a_member_with_a_bad_packet_comes_back_and_goes_on(
             writer.write(HELLO + data(2, GOOD))
             await until(lambda: members.delivered[0] != [])
             length = await reader.readexactly(4)
-            answer = await reader.readexactly(int.from_bytes(length, "big"))
-            assert answer == hello(member=0, life="life of 0", received=1, sent=0)[4:]
+            answer = decode_frame(await reader.readexactly(int.from_bytes(length, "big")))
+            assert isinstance(answer, Hello)
+            assert (answer.member, answer.life) == (0, "life of 0")
+            assert (answer.received, answer.sent) == (1, 0)
             writer.transport.abort()
             await asyncio.sleep(0)
             return [message.payload for message in members.delivered[0]]
@@ -275,3 +283,43 @@ def test_a_crowd_that_says_nothing_leaves_room_for_members(
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
     assert "too many at the door" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("words", "believed"),
+    [
+        (BYE, False),
+        (hello(member=0, group="other", life="") + BYE, False),
+        (hello(member=0, charter="fifo over direct", life="") + BYE, False),
+        (hello(2, member=0, life="") + BYE, False),
+        (hello(member=2, life="") + BYE, False),
+        (hello(member=0, life="") + BYE, True),
+    ],
+    ids=["nobody", "another run", "another charter", "another version", "another member", "p0"],
+)
+def test_a_last_word_is_believed_only_of_who_has_said_who_it_is(
+    words: bytes, believed: bool
+) -> None:
+    """Someone is at the address of p0, which is down, and sends p1 away for good."""
+    knocks = 0
+
+    async def send_away(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal knocks
+        knocks += 1
+        writer.write(words)
+        writer.close()
+
+    async def run() -> bool:
+        members = Group("causal_vector", 2)
+        await members.listen()
+        members.dial()
+        await until(members.everyone_present)
+        p0, p1 = members.nodes
+        await p0.aclose()
+        async with await asyncio.start_server(send_away, HOST, members.ports[0]):
+            await until(lambda: knocks >= 3 or p1.failure.done())
+        ended = p1.failure.done()
+        await members.aclose()
+        return ended
+
+    assert asyncio.run(run()) == believed

@@ -236,7 +236,7 @@ def test_why_a_message_is_held() -> None:
         ({"keys": 3}, "keys=3: give a directory"),
         ({"listen": 7000}, "listen=7000: give 'host:port' or a host"),
         ({"on_progress": 3}, "on_progress=3: give a function"),
-        ({"trace": "/proc/x"}, "no trace can be written to /proc/x: No such file"),
+        ({"trace": "/proc/x"}, r"no trace can be written to /proc/x: No such file.*; choose a"),
         ({"journal": "/proc/x"}, "/proc/x cannot be opened"),
     ],
 )
@@ -310,7 +310,7 @@ def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
         peers = addresses("a", "b")
 
         async def come(me: str, order: str) -> None:
-            async with ordercast.join("g", me=me, peers=peers, order=order, timeout_s=5):
+            async with ordercast.join("g", me=me, peers=peers, order=order, timeout_s=1):
                 pass
 
         results = await asyncio.gather(
@@ -318,12 +318,43 @@ def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
         )
         for result in results:
             assert isinstance(result, ordercast.DiscoveryError)
-        assert "it runs" in str(results[1])
+        assert "whoever is at the address of a hung up: it runs" in str(results[1])
         assert "no connection with b: the last one was turned away, since it runs" in str(
             results[0]
         )
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("me", ["a", "c"])
+def test_a_host_that_is_not_known_is_told(me: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is dialled from here, or expected to dial."""
+    real = socket.getaddrinfo
+
+    def resolve(host: Any, *rest: Any, **options: Any) -> Any:
+        if host == "no.such.host.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    peers = {**addresses(me), "b": "no.such.host.invalid:17202"}
+
+    async def run() -> None:
+        async with ordercast.join("g", me=me, peers=peers, insecure=True, timeout_s=0.3):
+            pass
+
+    words = r"b cannot be reached at no\.such\.host\.invalid:17202: Name or service not known$"
+    with pytest.raises(ordercast.DiscoveryError, match=words):
+        asyncio.run(run())
+
+
+def test_whoever_is_not_there_is_told_as_the_system_says_it() -> None:
+    async def run() -> None:
+        async with ordercast.join("g", me="b", peers=addresses("a", "b"), timeout_s=0.3):
+            pass
+
+    with pytest.raises(ordercast.DiscoveryError, match=r"a cannot .* at 127.*: Connection refused"):
+        asyncio.run(run())
 
 
 def test_whoever_waits_in_vain_is_told_for_whom() -> None:

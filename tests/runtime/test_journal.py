@@ -328,7 +328,9 @@ def test_a_segment_that_is_missing_or_in_the_wrong_place_is_noticed(tmp_path: Pa
         [list(one.records()) for one in journal.history()]
     last.unlink()
     (tmp_path / "taken").unlink()
-    with pytest.raises(JournalError, match="No such file"):
+    with pytest.raises(
+        JournalError, match=r"taken is missing; restore the file .*A broken journal"
+    ):
         read(tmp_path)
 
 
@@ -746,3 +748,57 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
         child.kill()
         child.communicate()
     read(tmp_path)
+
+
+def test_a_place_where_no_journal_can_be_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for path in (file, file / "deep" / "journal"):
+        with pytest.raises(JournalError, match=r"cannot be opened: .*/file is a file: name a dir"):
+            Journal(path, identity=IDENTITY)
+    with pytest.raises(JournalError, match="no directory can be made there; name another"):
+        Journal(Path("/proc/ordercast"), identity=IDENTITY)
+
+
+@pytest.mark.parametrize("sync", ["write", "disk"])
+def test_a_journal_that_is_removed_under_its_member_is_noticed(
+    tmp_path: Path, sync: Literal["write", "disk"]
+) -> None:
+    found: list[JournalError] = []
+    place = tmp_path / "journal"
+    journal = Journal(place, identity=IDENTITY, sync=sync, on_failure=found.append)
+    try:
+        journal.look()
+        journal.start(b"snapshot")
+        journal.look()
+        assert found == []
+        shutil.move(place, tmp_path / "elsewhere")
+        place.mkdir()
+        shutil.copy(tmp_path / "elsewhere" / "0000000001.segment", place)
+        journal.look()
+        journal.look()
+        [error] = found
+        assert str(error) == (
+            f"the journal in {place} is lost: {place}/0000000001.segment was removed or moved "
+            "while the member was writing to it; put the directory back, or let the member join "
+            "anew (see “A broken journal” in the documentation)"
+        )
+        with pytest.raises(JournalError, match="is lost"):
+            journal.commit(lambda: None)
+    finally:
+        journal.close()
+    journal.look()
+
+
+def test_a_program_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with opened(Path("journal")) as journal:
+        journal.start(b"")
+        monkeypatch.chdir("elsewhere")
+        journal.look()
+        assert journal.failure is None
+        journal.cut(b"next")
+        journal.look()
+        assert journal.failure is None
+    assert len(list((tmp_path / "journal").glob("*.segment"))) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.errors import TraceError, UsageError
+from ordercast.errors import OrdercastError, TraceError, UsageError
 from ordercast.oracle import judge
 from ordercast.runtime import launcher as launcher_module
 from ordercast.runtime.launcher import launch
@@ -44,6 +44,22 @@ def rows(trace: Trace, process: int) -> list[Event]:
     own = [event for event in trace.events if event.process == process]
     assert [event.position for event in own] == list(range(len(own)))
     return own
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("file", r"file.* is a file: name a directory"),
+        ("file/deep", r"to .*file/deep: .*/file is a file: name a directory"),
+        ("/proc/ordercast", r"to /proc/ordercast: No such file or directory: name another"),
+    ],
+)
+def test_a_place_where_no_trace_can_be_is_told_as_such(
+    tmp_path: Path, place: str, sentence: str
+) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(OrdercastError, match=sentence):
+        asyncio.run(launch(Plan(run="nowhere"), directory=tmp_path / place))
 
 
 def test_three_processes_exchange_eight_messages_each(tmp_path: Path) -> None:

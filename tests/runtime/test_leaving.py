@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
-from .test_join import joined, take
+import ordercast
+
+from .helpers import until
+from .test_join import addresses, joined, take
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -31,5 +34,36 @@ def test_whoever_takes_a_message_and_leaves_has_said_that_it_was_delivered() -> 
             await b.aclose()
             async with asyncio.timeout(20):
                 assert await receipt.delivered_by() == ("a", "b")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_whoever_is_cancelled_while_leaving_leaves_nothing_behind(turns: int) -> None:
+    async def run() -> None:
+        peers = addresses("a", "b", "c")
+        groups: dict[str, ordercast.Group] = {}
+
+        async def live(me: str) -> None:
+            async with ordercast.join("g", me=me, peers=peers) as group:
+                groups[me] = group
+                async for _ in group:
+                    pass
+
+        lives = {me: asyncio.create_task(live(me)) for me in peers}
+        await until(lambda: len(groups) == 3)
+        await groups["c"].send(b"nobody has acknowledged this")
+        lives["c"].cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        lives["c"].cancel()
+        await asyncio.wait([lives["c"]])
+        node = groups["c"]._node
+        await until(lambda: not node.reception.connections, within_s=5)
+        assert all(task.done() for task in node._dialling._tasks)
+        await until(lambda: groups["a"].view.present == groups["b"].view.present == ("a", "b"))
+        for me in "ab":
+            lives[me].cancel()
+        await asyncio.wait(lives.values())
 
     asyncio.run(run())

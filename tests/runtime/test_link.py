@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ordercast.errors import PeerError
 from ordercast.runtime.frames import Ack, Data
-from ordercast.runtime.link import ACK_EVERY, Link
+from ordercast.runtime.link import ACK_EVERY, ForgetfulPeerError, Link
 
 SIDES = st.sampled_from([0, 1])
 
@@ -246,19 +246,35 @@ def test_an_acknowledgement_from_the_future_is_the_peers_fault() -> None:
             act(link_that_sent(3))
 
 
-def test_a_peer_that_forgot_what_it_acknowledged_is_another_process() -> None:
+def test_a_peer_that_forgot_what_it_acknowledged_is_not_let_in() -> None:
     link = link_that_sent(3)
     link.acknowledge(Ack(2))
-    with pytest.raises(PeerError, match="had acknowledged 2"):
+    link.open = True
+    with pytest.raises(ForgetfulPeerError, match="had acknowledged 2"):
         link.resume(0, 0)
     assert link.unacknowledged == 1
+    assert link.open, "whoever is refused does not end the connection that we have"
 
 
-def test_a_peer_that_forgot_what_it_sent_is_another_process() -> None:
+def test_a_peer_that_forgot_what_it_sent_is_not_let_in() -> None:
     link = linked()
     arrive(link, Data(1, [b"x", b"x"], 0))
-    with pytest.raises(PeerError, match="has numbered 1 packets, and we have 2"):
+    with pytest.raises(ForgetfulPeerError, match="knows of 1 packets that it sent, and we have 2"):
         link.resume(0, 1)
+
+
+@pytest.mark.parametrize("sent", [2, 3, 100])
+def test_nor_is_one_that_has_sent_others_since(sent: int) -> None:
+    """Their numbers are those of packets that it sent before, and has forgotten."""
+    link = linked()
+    link.session = "before"
+    arrive(link, Data(1, [b"x", b"x"], 0))
+    with pytest.raises(ForgetfulPeerError, match="knows of 1 packets that it sent, and we have 2"):
+        link.resume(0, sent, "after", 1)
+    link.resume(0, sent, "after", 2)
+    link.cut()
+    link.session = "after"
+    link.resume(0, sent, "after", 1)  # it is the one that we know: all of this we have from it
 
 
 def test_without_a_connection_nothing_is_written() -> None:

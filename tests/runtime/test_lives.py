@@ -13,6 +13,8 @@ import pytest
 
 import ordercast
 from ordercast import Group, Settings, UsageError
+from ordercast.testing import World
+from ordercast.testing import run as run_story
 
 from .helpers import until
 from .test_join import addresses, take
@@ -185,6 +187,28 @@ def test_whoever_comes_back_without_its_journal_is_a_stranger(
     assert "b has come back without what it knew" in caplog.text
 
 
+@pytest.mark.parametrize("wrong", ["order", "group"])
+def test_whoever_comes_back_as_something_else_harms_nobody(wrong: str, tmp_path: Path) -> None:
+    """a is started again with a slip of the pen, or its port now belongs to another group."""
+
+    async def run() -> None:
+        async with Pair(tmp_path, order="causal") as pair:
+            _, b = await pair.both()
+            await pair.leave("a")
+            group, order = ("g", "fifo") if wrong == "order" else ("other", "causal")
+            with pytest.raises(ordercast.DiscoveryError, match=r"turned away, since it (runs|bel)"):
+                async with ordercast.join(
+                    group, me="a", peers=pair.peers, order=order, timeout_s=0.5
+                ):
+                    pass
+            assert not b._node.failure.done()
+            a = await pair.join("a")
+            await b.send(b"all is well")
+            assert await take(a, 1) == ["b:1 all is well"]
+
+    asyncio.run(run())
+
+
 def test_another_groups_journal_is_refused(tmp_path: Path) -> None:
     async def run() -> None:
         async with Pair(tmp_path) as pair:
@@ -284,3 +308,76 @@ def test_whoever_delivers_and_leaves_at_once_has_told_the_others(tmp_path: Path)
             assert await take(b, 1) == ["b:1 x"]
 
     asyncio.run(run())
+
+
+class Fates:
+    """Members in a world of virtual time, who give up whoever is away for four seconds."""
+
+    def __init__(self, world: World, names: str) -> None:
+        self.peers = {name: f"127.0.0.1:{port}" for port, name in enumerate(names, 7001)}
+        self.ended: dict[str, str] = {}
+        self.groups: dict[str, Group] = {}
+        self.processes = {name: world.start(name, self._live, name) for name in names}
+
+    async def _live(self, me: str) -> None:
+        options: dict[str, Any] = {"order": "fifo", "reliability": "relay"}
+        try:
+            async with ordercast.join(
+                "g", me=me, peers=self.peers, settings=Settings(dead_after_s=4), **options
+            ) as group:
+                self.groups[me] = group
+                async for _ in group:
+                    pass
+        except ordercast.OrdercastError as error:
+            self.ended[me] = str(error)
+
+
+@pytest.mark.parametrize("victim", ["a", "b", "c"])
+def test_whoever_was_given_up_while_it_stood_still_is_told(victim: str) -> None:
+    async def story(world: World) -> dict[str, str]:
+        fates = Fates(world, "abc")
+        await asyncio.sleep(3)
+        fates.processes[victim].pause()
+        await asyncio.sleep(12)
+        fates.processes[victim].resume()
+        await asyncio.sleep(30)
+        return fates.ended
+
+    ended = run_story(story)
+    assert list(ended) == [victim]
+    assert f"declared {victim} dead" in ended[victim]
+
+
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [("a bc", "a"), ("ab c", "c"), ("ab cd", "cd"), ("a b", "b"), ("bcd aef", "bcd")],
+)
+def test_of_two_sides_that_gave_each_other_up_one_goes_on(sides: str, told: str) -> None:
+    """The greater one; of two halves that with the first member."""
+
+    async def story(world: World) -> dict[str, str]:
+        fates = Fates(world, "".join(sorted(sides.replace(" ", ""))))
+        await asyncio.sleep(3)
+        world.cut(*sides.split())
+        await asyncio.sleep(20)
+        assert all(group.view.dead for group in fates.groups.values())
+        world.heal()
+        await asyncio.sleep(40)
+        return fates.ended
+
+    assert sorted(run_story(story)) == list(told)
+
+
+def test_whoever_comes_back_after_it_was_given_up_is_told_however_late() -> None:
+    """Without what it knew, and the first of all: the others dial it, and it waits for them."""
+
+    async def story(world: World) -> dict[str, str]:
+        fates = Fates(world, "abc")
+        await asyncio.sleep(3)
+        fates.processes["a"].kill()
+        await asyncio.sleep(1000)
+        world.start("a", fates._live, "a")
+        await asyncio.sleep(30)
+        return fates.ended
+
+    assert "does not let a in" in run_story(story)["a"]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import ordercast
-from ordercast import Group, OrdercastError, UsageError
+from ordercast import Group, JournalError, OrdercastError, UsageError
 from ordercast.runtime.ask_status import ask
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.logs import JsonFormatter
@@ -105,8 +106,26 @@ def test_a_journal_is_told(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_journal_that_is_removed_under_a_member_fails_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with joined("a", journal=tmp_path / "journal") as (a,):
+            await (await a.send(b"safe")).stable()
+            shutil.rmtree(tmp_path / "journal")
+            async with asyncio.timeout(20):
+                with pytest.raises(JournalError, match=r"the journal in .*/journal is lost: "):
+                    await _send_for_ever(a)
+
+    asyncio.run(run())
+
+
+async def _send_for_ever(group: Group) -> None:
+    while True:
+        await (await group.send(b"not safe")).stable()
+        await asyncio.sleep(0.01)
+
+
 def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "a.status"
+    path = tmp_path / "a.status"
 
     async def run() -> None:
         async with joined("a") as (a,):
@@ -114,7 +133,6 @@ def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
             await until(lambda: a.status().delivered == 1)
             async with watching(a, path):
                 assert path.stat().st_mode & 0o777 == 0o600
-                assert path.parent.stat().st_mode & 0o777 == 0o700
                 told = await asyncio.to_thread(ask, path)
                 assert (told.me, told.delivered) == ("a", 1)
                 assert type(told) is ordercast.Status
@@ -122,6 +140,8 @@ def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
                 assert b"\nordercast_messages_sent_total{" in answer
                 with pytest.raises(UsageError, match="another member serves its status"):
                     Watch.on_socket(path)
+                with pytest.raises(UsageError, match=r"runs already \(its status is served at"):
+                    Watch.beside(path, None)
             assert not path.exists()
 
     asyncio.run(run())
@@ -173,12 +193,32 @@ def test_what_is_in_the_way_of_a_socket(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "precious"
     with pytest.raises(UsageError, match="is too long for a socket"):
         Watch.on_socket(tmp_path / ("x" * 100))
-    with pytest.raises(UsageError, match="cannot be served at"):
+    with pytest.raises(
+        UsageError, match=r"cannot be served at .*: there is no directory .*/file: m"
+    ):
         Watch.on_socket(tmp_path / "file" / "a.status")
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = Address("127.0.0.1", other.getsockname()[1])
         with pytest.raises(UsageError, match="metrics cannot be served at 127"):
             Watch.on_port(taken)
+
+
+def test_only_the_directory_that_nobody_has_chosen_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"there is no directory .*/deep: make it first"):
+        Watch.on_socket(tmp_path / "deep" / "a.status")
+    assert not (tmp_path / "deep").exists()
+    watch = Watch.beside(tmp_path / "deep" / "a.status", None)
+    assert (tmp_path / "deep").stat().st_mode & 0o777 == 0o700
+    asyncio.run(watch.aclose())
+
+
+def test_what_is_in_the_way_of_a_journal_is_told_of_the_journal(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    for journal in (tmp_path / "file" / "a", Path("/proc/ordercast")):
+        with pytest.raises(JournalError, match=f"the journal in {journal} cannot be opened: "):
+            Watch.beside(journal.with_name("a.status"), journal)
+    with pytest.raises(UsageError, match=r"cannot be served at .*; choose another path with node"):
+        Watch.beside(Path("/proc/a.status"), tmp_path / "journal")
 
 
 def test_who_does_not_answer(tmp_path: Path) -> None:

@@ -15,7 +15,15 @@ import pytest
 import ordercast
 from ordercast import Group
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.frames import VERSION, Ask, Hello, Members, decode_frame, encode_frame
+from ordercast.runtime.frames import (
+    VERSION,
+    Ask,
+    Bye,
+    Hello,
+    Members,
+    decode_frame,
+    encode_frame,
+)
 from ordercast.runtime.keys import Credentials, make_group
 
 from .helpers import until
@@ -187,3 +195,31 @@ def test_members_of_two_authorities_never_meet(keys: Path, foreign: Path) -> Non
         assert "the last one did not become secure: other authority (" in str(results[1])
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("who", ["a", "c"])
+def test_a_last_word_counts_if_it_comes_from_the_one_in_whose_name_it_is_said(
+    who: str, keys: Path
+) -> None:
+    """At the address of a is somebody with the keys of a, or of c, and sends b away for good."""
+    context = Credentials.load(keys, group="g", me=who).server
+    knocks = 0
+
+    async def run() -> str:
+        async with two_of_three(keys) as ([a, b], where):
+            await a.aclose()
+            introduction = Hello(VERSION, "g", b._node.reception.charter, 0, "", 0, 0)
+
+            async def send_away(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                nonlocal knocks
+                knocks += 1
+                writer.write(encode_frame(introduction) + encode_frame(Bye("go away", True)))
+                writer.close()
+
+            async with await asyncio.start_server(send_away, where.host, where.port, ssl=context):
+                await until(lambda: knocks >= 3 or b._node.failure.done())
+            failure = b._node.failure
+            return str(failure.exception()) if failure.done() else "it goes on"
+
+    expected = {"a": "a will not have this member: go away", "c": "it goes on"}
+    assert asyncio.run(run()) == expected[who]

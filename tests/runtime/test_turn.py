@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from ordercast import Group, Settings
+from ordercast import Group, Settings, TraceError
 from ordercast.runtime import outgoing, timers, turn
 from ordercast.runtime.peer import Peer
+from ordercast.trace import spans
 
 from .helpers import until
 from .test_join import joined, take
+from .test_lives import Pair
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -202,3 +208,82 @@ def test_acknowledgements_ride_only_as_long_as_there_is_a_ride(
             await until(lambda: not a._node.core.links[1].unacknowledged)
 
     asyncio.run(run())
+
+
+class FullDisk:
+    """In place of `os` in the log's module: there is no room left, once it is `full`."""
+
+    def __init__(self) -> None:
+        self.full = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, file: int, data: bytes) -> int:
+        if not self.full:
+            return os.write(file, data)
+        if len(data) > 1:
+            return os.write(file, data[: len(data) // 2])  # as much as still fits
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("sync", ["write", "disk"])
+def test_a_member_whose_trace_cannot_be_written_stops(
+    sync: Literal["write", "disk"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk()
+    monkeypatch.setattr(spans, "os", disk)
+    words = rf"the trace cannot be written: {tmp_path}/t/a-0001.spans: No space left .* has room"
+
+    async def run() -> None:
+        async with Pair(tmp_path, sync=sync, order="fifo", reliability="best_effort") as pair:
+            a, b = await asyncio.gather(pair.join("a", trace=tmp_path / "t"), pair.join("b"))
+            await a.send(b"1")
+            await take(b, 1)
+            await take(a, 1)
+            disk.full = True
+            await a.send(b"2")
+            with pytest.raises(TraceError, match=words):
+                await take(a, 1)
+            with pytest.raises(TraceError, match=words):
+                await a.send(b"3")
+            disk.full = False
+            await pair.leave("a")
+            a = await pair.join("a", trace=tmp_path / "t")  # and what the trace lacks is added
+            await a.send(b"3")
+            assert await take(b, 2) == ["a:2 2", "a:3 3"]
+            (file,) = spans.log_files(tmp_path / "t", "a")
+            sends = [span for span in spans.read_log(file)[1] if span.kind == "send"]
+            assert [span.first for span in sends] == [1, 2, 3]
+
+    asyncio.run(run())
+
+
+def test_a_trace_that_cannot_be_begun_is_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk()
+    monkeypatch.setattr(spans, "os", disk)
+
+    async def run() -> None:
+        disk.full = True
+        with pytest.raises(TraceError, match=rf"written: {tmp_path}/a-0001.spans: No space left"):
+            async with joined("a", trace=tmp_path):
+                pass
+        disk.full = False
+        async with joined("a", trace=tmp_path) as (a,):
+            await a.send(b"now")
+
+    asyncio.run(run())
+
+
+def test_a_trace_whose_next_file_cannot_be_made_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FullDisk()
+    monkeypatch.setattr(spans, "os", disk)
+    with spans.SpanLog(tmp_path, "a", run="g", process=0, rotate_bytes=1) as log:
+        tmp_path.joinpath("a-0002.spans").touch()
+        with pytest.raises(TraceError, match=r"a-0002.spans: File exists"):
+            log.write([spans.Span("join", 1)])
+    assert [span.kind for span in spans.read_log(tmp_path / "a-0001.spans")[1]] == ["join"]

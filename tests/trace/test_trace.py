@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from ordercast.errors import TraceError
 from ordercast.protocols.messages import Message, MessageId
-from ordercast.trace import Event, Manifest, Recorder, Trace, TraceWriter
+from ordercast.trace import Event, Manifest, Recorder, Trace, TraceWriter, directory
+from ordercast.trace.directory import event_files
 from ordercast.trace.jsonl import decode_event, encode_event
 from ordercast.trace.verdicts import (
     PROPERTIES,
@@ -212,3 +215,122 @@ def test_promises_come_from_the_manifest_or_its_order_or_are_all_up_to_causal() 
     for word, uniform in (("majority", True), ("majority_acks", True), ("best_effort", False)):
         manifest = Manifest("r", (), order="causal", dissemination=word)
         assert ("uniform_agreement" in promised(manifest, PROPERTIES)) is uniform
+
+
+@pytest.mark.parametrize("promises", ["fifo", ["fifo", "fast"], [3], {"fifo": True}])
+def test_a_promise_that_means_nothing_is_told(promises: object) -> None:
+    manifest = Manifest("r", (), extra={"promises": promises})
+    with pytest.raises(TraceError, match=r"the manifest of run 'r' promises .*, which is no prop"):
+        promised(manifest, PROPERTIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        *((f"events/b.{form}", "compressed, so its events are not read: unpack it, or move it away")
+          for form in ("jsonl.gz", "jsonl.zst", "jsonl.bz2", "parquet.gz", "JSONL.GZ")),
+        ("events.jsonl.gz", "compressed, so its events are not read: unpack it, or move it away"),
+        ("events/day=1/b.jsonl", "in a directory of its own, so its events are not read: move it"),
+        ("events/1/2/b.parquet", "in a directory of its own, so its events are not read: move it"),
+        ("events/1/b.jsonl.gz", "in a directory of its own, so its events are not read: move it"),
+        ("events/dir.jsonl/b.jsonl", "it is a directory, and not a file of events: move what is"),
+    ],
+)  # fmt: skip
+def test_events_that_would_not_be_read_are_refused(
+    tmp_path: Path, name: str, sentence: str
+) -> None:
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.jsonl").write_bytes(encode_event(EVENTS[0]))
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(encode_event(EVENTS[1]))
+    with pytest.raises(TraceError, match=sentence) as caught:
+        Trace.load(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / name}".removesuffix("/b.jsonl"))
+
+
+def test_what_is_only_compressed_is_to_be_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl.gz"
+    file.touch()
+    for path in (tmp_path, file):
+        with pytest.raises(TraceError, match=r"gz: it is compressed, .* unpack it$"):
+            Trace.load(path)
+    file.rename(tmp_path / "manifest.jsonl.gz")
+    (tmp_path / "events.jsonl").write_bytes(encode_event(EVENTS[0]))
+    with pytest.raises(TraceError, match=r"manifest\.jsonl\.gz: it is compressed"):
+        Trace.load(tmp_path)
+
+
+def test_hidden_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
+    parts = tmp_path / "events"
+    (parts / "_temporary").mkdir(parents=True)
+    (parts / "notes").mkdir()
+    (parts / "a.jsonl").write_bytes(encode_event(EVENTS[0]))
+    for name in (".hidden.jsonl", "._a.jsonl", "_SUCCESS", "_b.parquet", ".c.jsonl.gz", "README"):
+        (parts / name).write_bytes(b"no event")
+    (parts / "_temporary" / "b.jsonl").touch()
+    (parts / "notes" / "README").touch()
+    assert event_files(tmp_path) == [parts / "a.jsonl"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+@pytest.mark.parametrize("made", [True, False])
+def test_an_interrupted_writer_takes_back_what_it_wrote(
+    tmp_path: Path, format: str, made: bool
+) -> None:
+    directory = tmp_path / "t"
+    if not made:
+        directory.mkdir()
+        (directory / "mine").touch()
+    with suppress(KeyboardInterrupt), TraceWriter(directory, format=format) as writer:  # type: ignore[arg-type]
+        writer.write_all(EVENTS)
+        raise KeyboardInterrupt
+    assert directory.exists() is not made
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["mine"][made:]
+    with TraceWriter(directory) as writer:
+        writer.write_all(EVENTS)
+
+
+def test_a_run_whose_end_is_known_is_kept_whatever_comes(tmp_path: Path) -> None:
+    """As of a group that was interrupted: its manifest says that it did not come to rest."""
+    with suppress(KeyboardInterrupt), TraceWriter(tmp_path / "t") as writer:
+        writer.write_all(EVENTS)
+        writer.add_manifest(MANIFEST)
+        raise KeyboardInterrupt
+    assert len(Trace.load(tmp_path / "t")) == 1
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_a_full_disk_is_named_and_nothing_stays(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full(*_: object) -> None:
+        try:
+            raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space")
+        finally:  # as Arrow does
+            raise ValueError("Operation on closed file")
+
+    monkeypatch.setattr(directory, "write_parquet", full)
+
+    def attempt() -> None:
+        with TraceWriter(tmp_path / "t", format=format) as writer:  # type: ignore[arg-type]
+            if writer._file is not None:
+                writer._file.close()
+                writer._file = Full()  # type: ignore[assignment]
+            writer.write(EVENTS[0])
+
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        attempt()
+    name = {"jsonl": "events.jsonl", "parquet": "events/part-0.parquet"}[format]
+    assert caught.value.filename == str(tmp_path / "t" / name)
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_no_place_for_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TraceError, match="file: it is a file: name a directory to write the trace"):
+        TraceWriter(tmp_path / "file")

@@ -1,21 +1,25 @@
 """The command line: one file per verb, and the only place where all rooms meet.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 holds (or done), 1 violated,
-2 unknown or unusable input, 130 interrupted, 143 ended by SIGTERM.
+2 unknown or unusable input, 130 interrupted, 143 ended by SIGTERM, or by SIGHUP, which is heard as
+SIGTERM unless it is ignored from the start (nohup).
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
 from ordercast import __version__
+from ordercast.cli.open_files import too_few_files
 from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
 from ordercast.cli.stopping import Terminated, terminable
@@ -43,6 +47,9 @@ VERBS = {
     )
 } | {"import": "ordercast.cli.import_"}
 """And the module of each, which is loaded when it is needed."""
+
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What can be wrong with a file that is open, whose name the system does not tell."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,17 +98,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with answering(code):
                 return code
     except OrdercastError as error:
-        print(f"{options.own.prog}: {error}", file=sys.stderr)
+        _say(f"{options.own.prog}: {error}")
         return 2
     except KeyboardInterrupt as interruption:
-        print(f"{options.own.prog}: interrupted", file=sys.stderr)
+        _say(f"{options.own.prog}: interrupted")
         return 143 if isinstance(interruption, Terminated) else 130
     except BrokenPipeError as gone:
         # The reader of our output has gone (`| head`): not an error, and not to be complained of.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return gone.code if isinstance(gone, ReaderGoneError) else 0
     except OSError as error:
-        print(f"{options.own.prog}: {_plainly(error)}", file=sys.stderr)
+        _say(f"{options.own.prog}: {_plainly(error)}")
         return 2
     except Exception:
         # A mistake of ours, and no verdict: Python's own exit code would say that one is violated.
@@ -118,9 +125,20 @@ def _needed(arguments: Sequence[str]) -> Iterable[str]:
     return [] if first == "--version" else VERBS
 
 
+def _say(sentence: str) -> None:
+    with suppress(OSError):  # the terminal may be closed, and nobody hears it
+        print(sentence, file=sys.stderr)
+
+
 def _plainly(error: OSError) -> str:
     """Without the number that only programmers know."""
+    if error.errno == errno.EMFILE:
+        return too_few_files()
     if error.strerror is None:
         return str(error)
-    where = f"{error.filename}: " if error.filename is not None else ""
-    return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}"
+    what = f"{error.strerror[0].lower()}{error.strerror[1:]}"
+    if error.filename is not None:
+        return f"{error.filename}: {what}"
+    if error.errno in _WRITING:
+        return f"{what}, while stdout or a file was written"
+    return what

@@ -32,6 +32,7 @@ from ordercast.trace.directory import read_events
 from ordercast.trace.exporters import FORMATS, Cut, export_trace
 from ordercast.trace.runs import Id, OneRun
 from ordercast.trace.verdicts import properties_named
+from ordercast.trace.writing import naming
 
 __all__ = ["act", "add_arguments"]
 
@@ -114,7 +115,7 @@ def _place(output: Path) -> Iterator[Path]:
     with TemporaryDirectory() as scratch:
         part = Path(scratch) / "part"
         yield part
-        with part.open("rb") as whole, os.fdopen(os.dup(1), "wb") as stdout:
+        with naming(output), part.open("rb") as whole, os.fdopen(os.dup(1), "wb") as stdout:
             shutil.copyfileobj(whole, stdout)
 
 

@@ -2,7 +2,7 @@
 
 Lines on stdin are messages; what is delivered is printed, whoever sent it. At the end of stdin the
 member leaves when everyone present has delivered what it sent, unless it is told to stay; on
-SIGTERM and SIGINT it leaves at once, with exit code 0.
+SIGTERM, SIGINT and SIGHUP it leaves at once, with exit code 0; nohup keeps SIGHUP from it.
 
 example:
   ordercast node group.toml --me a --stay
@@ -26,7 +26,8 @@ from typing import Any
 
 import msgspec
 
-from ordercast.cli.pipes import lines, write
+from ordercast.cli.open_files import require_open_files
+from ordercast.cli.pipes import lines, sendable, write
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.config import Config, load
 from ordercast.runtime.discovery import Presence
@@ -40,6 +41,8 @@ __all__ = ["act", "add_arguments"]
 DRAIN_S = 5.0
 """How long whoever reads stdout may take for the rest."""
 POLL_S = 0.05
+OPEN_FILES = 16
+"""What a member has open at least, besides its connections."""
 logger = logging.getLogger(__name__)
 
 _UNPRINTABLE = re.compile(r"[^\t -~\u00a0-\U0010ffff]")
@@ -73,6 +76,7 @@ def act(options: argparse.Namespace) -> int:
         return show_status(options.file, me=options.me, as_json=options.json)
     if options.me is None:
         raise OrdercastError("which member is this? Say --me NAME")
+    require_open_files(OPEN_FILES)
     config = load(options.file, me=options.me)
     _set_up_logging(options, config)
     with _runner() as runner:
@@ -92,7 +96,10 @@ class _Member:
 
     async def run(self) -> None:
         stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        ends = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            ends.append(signal.SIGHUP)
+        for number in ends:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         async with contextlib.AsyncExitStack() as stack, _tasks() as begin:
             watches = self._watches(stack)
@@ -108,8 +115,7 @@ class _Member:
                 print(f"joined {group.name}: {group.algorithm}", file=sys.stderr, flush=True)
             printing = begin(self._print(group))
             sending = begin(self._send(group))
-            ends = {stopping, printing, sending}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopping, printing, sending}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 await sending
                 if self._stay:
@@ -138,7 +144,9 @@ class _Member:
             print(self._told, file=sys.stderr, flush=True)
 
     def _watches(self, stack: contextlib.AsyncExitStack) -> list[Watch]:
-        watches = [Watch.on_socket(self._config.status)]
+        path, journal = self._config.status, self._config.join["journal"]
+        chosen = self._config.status_chosen
+        watches = [Watch.on_socket(path) if chosen else Watch.beside(path, journal)]
         stack.push_async_callback(watches[0].aclose)
         if self._config.metrics is not None:
             watches.append(Watch.on_port(self._config.metrics))
@@ -151,7 +159,7 @@ class _Member:
             number += 1
             try:
                 names, payload = _addressed(line) if self._addressed else (None, line)
-                await group.send(payload, to=names)
+                await group.send(sendable(payload), to=names)
             except UsageError as error:  # of this line only; the member has others to serve
                 print(f"line {number} was not sent: {error}", file=sys.stderr, flush=True)
         if not self._stay:

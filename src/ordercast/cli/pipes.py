@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TypeVar
 
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 
-__all__ = ["lines", "write"]
+__all__ = ["lines", "sendable", "write"]
 
 READ_BYTES = 2**18
 _LINE_BYTES_MAX = PAYLOAD_BYTES_MAX + READ_BYTES
-"""Of a line that is longer, the rest is not kept."""
+"""Of a line that is longer, the rest is not kept: how long it was is not known then."""
 
 Result = TypeVar("Result")
 
@@ -31,9 +32,18 @@ async def lines() -> AsyncIterator[bytes]:
         *whole, rest = (rest + data).split(b"\n") if b"\n" in data else [rest + data]
         for line in whole:
             yield line
-        rest = rest[:_LINE_BYTES_MAX]  # the group will say that it is too long
+        rest = rest[:_LINE_BYTES_MAX]  # `sendable` says that it is too long
     if rest:
         yield rest
+
+
+def sendable(payload: bytes) -> bytes:
+    """What a line says, if it is not too long; its size is not told, since it may be cut."""
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise UsageError(
+            f"a message of more than {PAYLOAD_BYTES_MAX} bytes, which is the limit: split it"
+        )
+    return payload
 
 
 async def write(data: bytes) -> None:
@@ -68,5 +78,10 @@ def _apart(work: Callable[[], Result]) -> asyncio.Future[Result]:
 
 
 def _write(data: bytes) -> None:
-    while data:
-        data = data[os.write(1, data) :]
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except BrokenPipeError:  # the reader has seen enough
+        raise
+    except OSError as error:
+        raise OrdercastError(f"stdout cannot be written: {error.strerror}") from error

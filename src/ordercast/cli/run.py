@@ -32,6 +32,7 @@ from ordercast.cli.algorithm import add_algorithm_arguments, chosen
 from ordercast.cli.console import print_judgement
 from ordercast.cli.faults import parsed_faults
 from ordercast.cli.follow import Follower, following
+from ordercast.cli.open_files import require_open_files
 from ordercast.cli.output import answering, refuse_output
 from ordercast.cli.run_summary import summary_of
 from ordercast.cli.spark import add_judging_arguments, check_spark, or_here, refuse_with_here
@@ -58,6 +59,9 @@ LIVE_INTERVAL_MS = 500.0
 LIVE_FAULTS = "delay:100ms±90ms"
 """Slow enough to be seen, and uneven enough for messages to be held."""
 OUTLAST_MS = 1000
+OPEN_FILES = 10
+OPEN_FILES_EACH = 4
+"""What a launcher has open at least, itself and for each process."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +131,7 @@ def act(options: argparse.Namespace) -> int:
     plan.check()
     if options.report is not None:
         refuse_output(options.report)
+    require_open_files(OPEN_FILES + OPEN_FILES_EACH * plan.processes)
     refuse_with_here(options, "follow")
     with or_here(options, spark_only=options.follow):
         if options.here:

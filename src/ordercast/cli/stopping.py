@@ -1,4 +1,4 @@
-"""How a verb ends before it is done: by Ctrl-C, or by a supervisor's SIGTERM."""
+"""How a verb ends before it is done: by Ctrl-C, a supervisor's SIGTERM, or a closed terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM raises `Terminated`, so that no process or file is left behind."""
+    """SIGTERM raises `Terminated`, so that no process or file is left behind. A terminal that is
+    closed asks for an end in the same way: whoever hears SIGTERM at that moment hears SIGHUP too,
+    unless it was to be ignored from the start, as by nohup."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -25,11 +27,18 @@ def terminable() -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _heard_as_sigterm)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard_as_sigterm(number: int, frame: object) -> None:
+    signal.raise_signal(signal.SIGTERM)
 
 
 @contextmanager

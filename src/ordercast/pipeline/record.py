@@ -19,6 +19,7 @@ __all__ = [
     "hidden",
     "part_file",
     "read_record",
+    "remove_unfinished",
     "write_record",
 ]
 
@@ -76,6 +77,11 @@ def write_record(path: Path, record: Record) -> None:
         bare.flush()
         os.fsync(bare.fileno())
     os.replace(hidden(file), file)
+
+
+def remove_unfinished(path: Path) -> None:
+    """What was to become the record."""
+    hidden(path / _RECORD).unlink(missing_ok=True)
 
 
 def files_of(path: Path, record: Record, name: str) -> list[Path]:

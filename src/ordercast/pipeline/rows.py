@@ -88,15 +88,23 @@ def _read_groups(piece: Piece, extra: Sequence[str]) -> Loaded:
 def _read_lines(piece: Piece, extra: Sequence[str]) -> Loaded:
     events: list[Event] = []
     told: list[tuple[str, int | None, str, str | None]] = []
-    with open(local_path(piece.token), "rb") as lines:
-        for row, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                events.append(decode_event(line, where=""))
-            except TraceError as error:
-                words = str(error).removeprefix(": ")
-                told.append((piece.file, row, words, _run_of(line)))
+    try:
+        with open(local_path(piece.token), "rb") as lines:
+            for row, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    events.append(decode_event(line, where=""))
+                except TraceError as error:
+                    words = str(error).removeprefix(": ")
+                    told.append((piece.file, row, words, _run_of(line)))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        nothing = _typed(arrow_schema().empty_table(), extra)
+        return Loaded(
+            nothing, _flaw_table([(piece.file, None, f"cannot be read: {error.strerror}", None)])
+        )
     columns = {
         name: pa.array([getattr(event, name) for event in events], arrow_schema().field(name).type)
         for name in (*COLUMNS, *extra)

@@ -15,6 +15,7 @@ import hashlib
 import io
 import os
 import re
+import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -112,10 +113,20 @@ def plainly(words: str, worker: str) -> str | None:
     nothing that a person could mend."""
     for pattern, sentence in _MEANINGS.items():
         if match := re.search(pattern, words, re.MULTILINE):
-            return sentence.format(*match.groups(), worker=worker)
+            if worker == _HERE and pattern == _NO_SPACE:
+                sentence = _NO_SPACE_HERE
+            found = match.groups()
+            return sentence.format(*found, worker=worker, temporary=tempfile.gettempdir())
     return None
 
 
+_HERE = "this machine"
+"""What `cluster.told` calls the only worker of a local master."""
+_NO_SPACE = r"No space left on device"
+_NO_SPACE_HERE = (
+    "{worker} has no space left in its temporary directory, {temporary}, where Spark keeps what it "
+    "works on: make room there, or set TMPDIR to a directory with more of it"
+)
 _MEANINGS = {
     r"ModuleNotFoundError: No module named '(?!ordercast)(\w+)": (
         "{worker} has no Python package {0}: install what ordercast needs there, "
@@ -135,7 +146,10 @@ _MEANINGS = {
     r"FileNotFoundError: .*'(/[^']+)'": (
         "{worker} sees no file {0}: " + SHARED + "=true is for paths that all workers see"
     ),
-    r"No space left on device": (
+    r"writing rows to file:(/.*)/[^/\n]* SQLSTATE[\s\S]*FSError: .*No space left on device": (
+        "{worker} has no space left in {0}: make room there, or write to another disk"
+    ),
+    _NO_SPACE: (
         "{worker} has no space left on its disk: a worker gets a copy of the trace, unless the "
         "trace is where all workers see it and " + SHARED + "=true says so"
     ),

@@ -22,7 +22,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.described import describe
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
-from ordercast.trace.directory import event_files, read_manifests
+from ordercast.trace.directory import event_files, read_manifests, require_file
 from ordercast.trace.parquet import unreadable
 
 __all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
@@ -142,13 +142,13 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
     for file in (file.absolute() for file in event_files(path)):
         if file in without:
             continue
-        size += file.stat().st_size
-        if file.suffix == ".jsonl":
-            rows = file.stat().st_size // _LINE_BYTES
-            lines.append(Piece(str(file), str(file), None, rows=rows))
-            continue
         try:
-            groups += _groups(file)
+            require_file(file)
+            size += (mine := file.stat().st_size)
+            if file.suffix == ".jsonl":
+                lines.append(Piece(str(file), str(file), None, rows=mine // _LINE_BYTES))
+            else:
+                groups += _groups(file)
         except TraceError as error:
             if not skip:
                 raise

@@ -35,6 +35,7 @@ from ordercast.pipeline.record import (
     hidden,
     part_file,
     read_record,
+    remove_unfinished,
     write_record,
 )
 from ordercast.pipeline.results import TABLES, Results, table_schema
@@ -55,11 +56,18 @@ def open_directory(path: Path, options: Options, *, again: bool) -> Iterator[Dir
     lock = os.open(path, os.O_RDONLY)
     try:
         _take(lock, path)
-        yield Directory(path, options, again=again)
+        try:
+            directory = Directory(path, options, again=again)
+            try:
+                yield directory
+            except BaseException:
+                directory.take_back()
+                raise
+        finally:
+            with suppress(OSError):
+                path.rmdir()
     finally:
         os.close(lock)
-        with suppress(OSError):
-            path.rmdir()
 
 
 def _take(lock: int, path: Path) -> None:
@@ -84,6 +92,8 @@ class Directory:
             )
         self.record = found
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._begun: dict[str, Path] = {}
+        """The files of the part that is being written, by table."""
 
     def unjudged(self, trace: Path) -> Source:
         """What of a trace is not here yet. Raises a `TraceError` if what is here has changed."""
@@ -121,7 +131,7 @@ class Directory:
         self._check(pa.concat_tables([runs.select(["run"]), flaws.select(["run"])])["run"], torn)
         number = self._last + 1
         names = tuple(name for name in TABLES if name != "flaws" or len(flaws))
-        files = {name: part_file(self.path, name, number) for name in names}
+        self._begun = files = {name: part_file(self.path, name, number) for name in names}
         for name, file in files.items():
             _write(hidden(file), name, results.stream(name))
         for file in files.values():
@@ -131,6 +141,22 @@ class Directory:
         self.record = Record(self._terms, (*self.record.parts, part), torn)
         write_record(self.path, self.record)
         self._sweep()
+
+    def take_back(self) -> None:
+        """Removes a part that was begun and does not count."""
+        found = read_record(self.path)
+        counts = (
+            set()
+            if found is None
+            else {file for name in TABLES for file in files_of(self.path, found, name)}
+        )
+        for file in self._begun.values():
+            hidden(file).unlink(missing_ok=True)
+            if file not in counts:
+                file.unlink(missing_ok=True)
+            with suppress(OSError):  # an older part is in it
+                file.parent.rmdir()
+        remove_unfinished(self.path)
 
     def _check(self, runs: pa.ChunkedArray, torn: bool) -> None:
         known = self._table("runs", ["run"])["run"].combine_chunks()

@@ -99,9 +99,9 @@ class Company:
     # What connections tell.
 
     def met(self, peer: Peer, hello: Hello) -> None:
-        if peer.index not in self._core.lives:
-            self._inputs.other("meet", peer.index, hello.life)
-        peer.refused = None
+        if peer.index not in self._core.lives or peer.link.session != hello.session:
+            self._inputs.other("meet", peer.index, hello.life, hello.session)
+        peer.refused = peer.trouble = None
         peer.spoke = True
         self._note("connected", peer, f"connected with {peer.name}")
         self.trust(peer.index)
@@ -112,6 +112,8 @@ class Company:
         """The peer has hung up and said why."""
         reason = " ".join(bye.reason.split())  # one line, whatever it sends
         self._note("hung_up", peer, f"{peer.name} has hung up: {reason}")
+        if bye.final and peer.dead and not self._outnumbered():
+            return  # the word of the dead; they hear ours
         if bye.final:
             peer.refused = reason
             if peer.index in self._core.lives:
@@ -119,6 +121,13 @@ class Company:
         elif peer.connection is not None:
             self.suspect(peer.index)
         self.changed()
+
+    def turned_down(self, peer: Peer, bye: Bye) -> None:
+        """Someone at the peer's address hung up on us before saying who it is: no more than a
+        reason why there is no connection."""
+        reason = " ".join(bye.reason.split())
+        peer.trouble = f"whoever is at the address of {peer.name} hung up: {reason}"
+        self._note("hung_up", peer, peer.trouble)
 
     def changed(self) -> None:
         """Someone has come or gone, or is seen in another light."""
@@ -153,6 +162,12 @@ class Company:
         self._node.stir()
 
     # Little things.
+
+    def _outnumbered(self) -> bool:
+        """Whether those we have not given up are the smaller part of the group. Of two halves the
+        one with the first member is the greater: where each gave the other up, one goes on."""
+        size, dead = len(self._node.names), len(self.dead)
+        return 2 * dead > size or (2 * dead == size and 0 in self.dead)
 
     def _note(self, event: str, peer: Peer, text: str, level: int = logging.INFO) -> None:
         name = self._node.name

@@ -27,7 +27,7 @@ import re
 import tempfile
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -75,6 +75,8 @@ class Config(Struct, frozen=True):
     status: Path
     metrics: Address | None
     timeout_s: float
+    status_chosen: bool = True
+    """Whether the file says where the status is served."""
 
 
 def load(path: Path, *, me: str) -> Config:
@@ -113,6 +115,7 @@ def load(path: Path, *, me: str) -> Config:
         _place(here, node.status, me) or _socket(file.group.name, me, journal),
         _metrics(path, node.metrics),
         node.timeout_s,
+        status_chosen=node.status is not None,
     )
 
 
@@ -132,18 +135,20 @@ def _read(path: Path) -> _File:
         raise UsageError(f"{path}, [settings]: {error}") from None
 
 
+_TABLES: dict[str, type[Struct]] = {
+    "group": _GroupTable,
+    "node": _NodeTable,
+    "settings": Settings,
+}
+
+
 def _check_keys(path: Path, document: dict[str, Any]) -> None:
     """A key that means nothing is a mistake, most likely of the pen."""
-    tables: dict[str, type[Struct]] = {
-        "group": _GroupTable,
-        "node": _NodeTable,
-        "settings": Settings,
-    }
     for name, table in document.items():
         if name not in _File.__struct_fields__:
             known = ", ".join(f"[{table}]" for table in _File.__struct_fields__)
             raise UsageError(f"{path}, {name}: there is no such table; there are {known}")
-        fields = tables[name].__struct_fields__ if name in tables else ()
+        fields = _TABLES[name].__struct_fields__ if name in _TABLES else ()
         if (
             fields
             and isinstance(table, dict)
@@ -163,7 +168,15 @@ def _sentence(path: Path, error: str) -> str:
     what = what.replace("'object'", "a table")
     if lacking := re.fullmatch(r"Object missing required field '(.+)'", what):
         what, key = "this is missing", ".".join(filter(None, [key, lacking[1]]))
+    if unknown := re.fullmatch(r"Invalid enum value (.+)", what):
+        what = f"there is no {unknown[1]}; choose {_choices(key)}"
     return f"{path}, {key or 'the file'}: {what[0].lower()}{what[1:]}"
+
+
+def _choices(key: str) -> str:
+    """All that such a key may say."""
+    table, _, field = key.partition(".")
+    return " or ".join(repr(choice) for choice in get_args(get_type_hints(_TABLES[table])[field]))
 
 
 def _peers(path: Path, file: _File, me: str) -> Path | str:

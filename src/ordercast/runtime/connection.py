@@ -17,13 +17,14 @@ from ordercast.runtime.frames import (
     Hello,
     encode_frame,
 )
+from ordercast.runtime.link import ForgetfulPeerError
 from ordercast.runtime.logs import about
 
 if TYPE_CHECKING:
     from ordercast.runtime.peer import Peer
     from ordercast.runtime.reception import Reception
 
-__all__ = ["Connection", "FinalPeerError"]
+__all__ = ["Connection", "FinalPeerError", "ForeignPeerError"]
 
 HELLO_TIMEOUT_S = 5.0
 WRITE_BYTES = 2**20
@@ -39,6 +40,10 @@ class FinalPeerError(PeerError):
     """What this peer is cannot change while it lives: it need not dial again."""
 
 
+class ForeignPeerError(PeerError):
+    """As things are it does not belong here: it is told so, and may come again."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """`dialled` is whom we meant to reach; None if they reached us."""
 
@@ -49,6 +54,13 @@ class Connection(asyncio.BufferedProtocol):
         self._host = reception.node
         self._dialled = dialled
         self._peer: Peer | None = None
+        self._doubted: Peer | None = None
+        """Who has said hello and knows more of us than we do."""
+        self._doubt: PeerError | None = None
+        self._introduced: Peer | None = None
+        """Who has said and proven who it is, not to come in but to have its last word believed."""
+        self._known = False
+        """Whether we have said who we are."""
         self._transport: asyncio.Transport
         self._hello_timer: asyncio.TimerHandle
         self._buffer = FrameBuffer()
@@ -73,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
     def part(self, reason: str, *, final: bool = False) -> None:
         """Say why, and hang up."""
         if not self._transport.is_closing():
-            self.write(Bye(reason[:300], final))
+            self._say_bye(reason, final=final)
             self._transport.close()
 
     # What asyncio calls.
@@ -82,12 +94,17 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's has another class
         self._transport.set_write_buffer_limits(high=WRITE_BYTES)
         self.writable = True
+        if self._dialled is not None:
+            self._dialled.trouble = None
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
         if not self._reception.opened(self):
             self.refuse(PeerError("too many at the door have not said who they are"))
+        elif self._dialled is not None and self._dialled.dead:
+            # It hangs up, or has something to say on its part.
+            self._say_bye(self._reception.obituary(self._dialled), final=True)
         elif self._dialled is not None:
-            self.write(self._reception.hello(self._dialled))
+            self._say_hello(self._dialled)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer.room()
@@ -157,32 +174,66 @@ class Connection(asyncio.BufferedProtocol):
             raise PeerError(f"a {type(frame).__name__} frame is out of place here")
 
     def _greet(self, hello: Hello) -> None:
-        if self._peer is not None:
+        if self._peer or self._doubted or self._introduced:
             raise PeerError("a second hello came on the same connection")
+        if not hello.life:
+            self._introduced = self._reception.identify(
+                hello, self._transport, dialled=self._dialled
+            )
+            return
         peer = self._reception.recognise(hello, self._transport, dialled=self._dialled)
         # What came on an older connection comes before what this one brings.
         self._host.intake.see_to_all()
-        peer.link.resume(hello.received, hello.sent)
+        try:
+            peer.link.resume(hello.received, hello.sent, hello.session, hello.known)
+        except ForgetfulPeerError:
+            raise
+        except PeerError as doubt:
+            if self._dialled is not None:
+                raise
+            # It may be lying, or it is we who have forgotten: then our hello will show it, and it
+            # gets until the end of its time to say so.
+            self._doubt, self._doubted = doubt, peer
+            self._say_hello(peer)
+            return
         self._hello_timer.cancel()
         self._buffer.trust()
         self._peer = peer
         peer.attach(self)
         if self._dialled is None:
-            self.write(self._reception.hello(peer))
+            self._say_hello(peer)
         self._host.company.met(peer, hello)
 
     def _farewell(self, bye: Bye) -> None:
-        peer = self._peer or self._dialled
+        peer = self._peer or self._doubted or self._introduced
         if peer is not None:
             self._host.company.parted(peer, bye)
+            if peer.dead and not self._known:  # each has given the other up, and is told so
+                self.part(self._reception.obituary(peer), final=True)
+        elif self._dialled is not None:
+            self._host.company.turned_down(self._dialled, bye)
         self.close()
 
+    def _say_hello(self, peer: Peer) -> None:
+        self._known = True
+        self.write(self._reception.hello(peer))
+
+    def _say_bye(self, reason: str, *, final: bool) -> None:
+        """The last word is believed of those alone who have said who they are."""
+        if final and not self._known:
+            self._known = True
+            self.write(self._reception.introduction())
+        self.write(Bye(reason[:300], final))
+
     def _hello_missing(self) -> None:
-        self.refuse(PeerError(f"no hello came within {HELLO_TIMEOUT_S:g} s"))
+        if self._dialled is not None and self._dialled.dead:
+            self.close()
+            return
+        self.refuse(self._doubt or PeerError(f"no hello came within {HELLO_TIMEOUT_S:g} s"))
 
     def refuse(self, reason: PeerError) -> None:
         """The other end has broken the rules: hang up, and note why."""
-        peer = self._peer or self._dialled
+        peer = self._peer or self._dialled or self._doubted
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
         self._reception.door.turn_away(reason)
@@ -191,7 +242,15 @@ class Connection(asyncio.BufferedProtocol):
             *(self._host.name, who, address, reason),
             extra=about("refused", self._host.name, peer.name if peer is not None else None),
         )
-        if isinstance(reason, FinalPeerError):
+        if isinstance(reason, ForgetfulPeerError):
+            self.part(
+                "it has forgotten what it did last: its journal is older than what "
+                f"{self._host.name} has of it",
+                final=True,
+            )
+        elif isinstance(reason, FinalPeerError):
             self.part(str(reason), final=True)
+        elif isinstance(reason, ForeignPeerError):
+            self.part(str(reason))
         else:
             self.abort()

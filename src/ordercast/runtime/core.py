@@ -36,7 +36,8 @@ class Core(State):
 
     # Inputs.
 
-    def start(self) -> None:
+    def start(self, session: str = "") -> None:
+        self._begin(session)
         self._perform(self.stack.start())
 
     def submit(self, bundle: bytes, first: int, payloads: list[bytes], to: Any = None) -> int:
@@ -94,15 +95,22 @@ class Core(State):
         ranges, self._fresh[peer] = tuple(self._fresh[peer]), []
         self._put((peer,), self.codec.encode(Report(ranges, taken)), own=False)
 
-    def meet(self, peer: int, life: str) -> None:
+    def meet(self, peer: int, life: str, session: str = "") -> None:
         self.lives[peer] = life
+        self.links[peer].session = session
 
-    def restart(self) -> None:
+    def restart(self, session: str = "") -> None:
         """The member was down, and is back with what it knew."""
+        self._begin(session)
         kinds: tuple[Kind, ...] = ("join",) if self.left else ("crash", "recover")
         self.left = False
         for kind in kinds:
             self._mark(kind)
+
+    def _begin(self, session: str) -> None:
+        self.session = session
+        for link in self.links.values():
+            link.known = link.sent
 
     def leave(self) -> None:
         self.left = True

@@ -1,11 +1,17 @@
-"""Stays connected with the members whose index is lower; the others dial us."""
+"""Stays connected with the members whose index is lower; the others dial us.
+
+Whoever was given up is dialled as well, now and then, and only to be told so: it may be alive, and
+would go on alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from socket import SOCK_STREAM, gaierror
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.connection import Connection
@@ -15,11 +21,14 @@ if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.peer import Peer
 
-__all__ = ["Dialling", "Locate"]
+__all__ = ["Dialling", "Locate", "look_up"]
 
 BACKOFF_S_MIN = 0.02
 BACKOFF_S_MAX = 1.0
+BACKOFF_S_DEAD = 10.0
+"""How long to wait at most before the dead are dialled again."""
 CONNECT_TIMEOUT_S = 5.0
+LOOK_UP_TIMEOUT_S = 1.0
 
 Locate = Callable[[str], Awaitable[Address | None]]
 """Where is this member now, if anyone knows?"""
@@ -36,6 +45,7 @@ class Dialling:
         self, peers: Mapping[int, Peer], addresses: Mapping[int, Address], locate: Locate | None
     ) -> None:
         for index, peer in peers.items():
+            peer.address = addresses.get(index)
             if index < self._node.me:
                 staying = self._stay_connected(peer, addresses[index], locate)
                 self._tasks.append(asyncio.create_task(staying))
@@ -51,21 +61,28 @@ class Dialling:
     async def _stay_connected(self, peer: Peer, address: Address, locate: Locate | None) -> None:
         """Dial, and dial again whenever the connection is gone, while it is of any use."""
         jitter = random.Random(f"{self._seed}/{peer.index}/dial")
-        pauses = _pauses_s(jitter)
-        while not peer.dead and peer.refused is None:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    connection = await self._dial(peer, address)
-            except ssl.SSLError as error:
-                self._node.reception.door.handshakes.fail(error, peer.name)
-            except OSError:  # not there yet, or not any more; a timeout is one as well
-                if locate is not None:
-                    address = await locate(peer.name) or address
-            else:
-                await connection.gone.wait()
-                if connection.greeted:
-                    pauses = _pauses_s(jitter)
+        pauses = _pauses_s(jitter, peer)
+        while peer.refused is None:
+            if await self._meet(peer, address):
+                pauses = _pauses_s(jitter, peer)
+            elif locate is not None:  # it may have moved, and someone else be where it was
+                address = peer.address = await locate(peer.name) or address
             await asyncio.sleep(next(pauses))
+
+    async def _meet(self, peer: Peer, address: Address) -> bool:
+        """Dial once, and wait until the connection is gone; whether it was the peer's."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                connection = await self._dial(peer, address)
+        except ssl.SSLError as error:
+            peer.trouble = None
+            self._node.reception.door.handshakes.fail(error, peer.name)
+            return False
+        except OSError as error:  # not there yet, or not any more; a timeout is one as well
+            peer.trouble = f"{peer.name} cannot be reached at {address}: {_words(error)}"
+            return False
+        await connection.gone.wait()
+        return connection.greeted
 
     async def _dial(self, peer: Peer, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
@@ -78,9 +95,30 @@ class Dialling:
         return connection
 
 
-def _pauses_s(jitter: random.Random) -> Iterator[float]:
+async def look_up(peer: Peer) -> None:
+    """Does its host have an address? Nobody has asked yet if it is the one that dials."""
+    if peer.address is None or peer.trouble is not None:
+        return
+    host, port = peer.address
+    try:
+        async with asyncio.timeout(LOOK_UP_TIMEOUT_S):
+            await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
+    except OSError as error:
+        peer.trouble = f"{peer.name} cannot be reached at {peer.address}: {_words(error)}"
+
+
+def _words(error: OSError) -> str:
+    """In the words of the system, without its numbers."""
+    if isinstance(error, gaierror):
+        return error.strerror or str(error)
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return os.strerror(error.errno) if error.errno else str(error) or "the connection broke"
+
+
+def _pauses_s(jitter: random.Random, peer: Peer) -> Iterator[float]:
     """Twice as long each time, up to a limit; never quite the same for two members."""
     pause_s = BACKOFF_S_MIN
     while True:
         yield pause_s * jitter.uniform(0.5, 1)
-        pause_s = min(2 * pause_s, BACKOFF_S_MAX)
+        pause_s = min(2 * pause_s, BACKOFF_S_DEAD if peer.dead else BACKOFF_S_MAX)

@@ -42,7 +42,7 @@ __all__ = [
     "encode_frame",
 ]
 
-VERSION = 3
+VERSION = 4
 LENGTH = 4
 """Bytes before each frame that say how long it is."""
 FRAME_BYTES_MAX = 16 * 2**20
@@ -71,6 +71,10 @@ class Hello(Struct, frozen=True, array_like=True, tag="h", forbid_unknown_fields
     """How many packets the sender of this frame has received from its reader, ever."""
     sent: Count
     """How many packets it has numbered for its reader, ever."""
+    session: Text = ""
+    """Changes each time the member starts."""
+    known: Count = 0
+    """How many packets it had numbered for its reader when it started."""
 
 
 class Data(Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ordercast.errors import PeerError
+from ordercast.errors import JournalError, PeerError
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.runtime.bundle import unpack
 from ordercast.runtime.core import Core
@@ -63,18 +63,29 @@ _OTHERS = frozenset(
 
 
 def replay(core: Core, records: Iterable[bytes | memoryview]) -> None:
-    """Feed the core what a journal has kept. What a peer did wrong then, it does wrong again."""
+    """Feed the core what a journal has kept. What a peer did wrong then, it does wrong again; of
+    what this member did, nothing is left out."""
     for record in records:
         kind = record[0]
-        with contextlib.suppress(PeerError):
-            if kind == TAKE:
+        if kind == TAKE:
+            with contextlib.suppress(PeerError):
                 core.take(_TAKE.unpack_from(record)[1], bytes(record[_TAKE.size :]))
-            elif kind == SUBMIT:
-                end = _SUBMIT.size + _SUBMIT.unpack_from(record)[1]
-                bundle = bytes(record[end:])
-                first, payloads = unpack(Message(MessageId(core.stack.me, 0), bundle))
-                core.submit(bundle, first, payloads, _decode_to(record[_SUBMIT.size : end]))
-            else:
-                name, arguments = _decode_other(record[1:])
-                assert name in _OTHERS, f"a journal names the input {name!r}"
-                getattr(core, name)(*arguments)
+        elif kind == SUBMIT:
+            end = _SUBMIT.size + _SUBMIT.unpack_from(record)[1]
+            bundle = bytes(record[end:])
+            first, payloads = _opened(core, bundle)
+            core.submit(bundle, first, payloads, _decode_to(record[_SUBMIT.size : end]))
+        else:
+            name, arguments = _decode_other(record[1:])
+            assert name in _OTHERS, f"a journal names the input {name!r}"
+            getattr(core, name)(*arguments)
+
+
+def _opened(core: Core, bundle: bytes) -> tuple[int, list[bytes]]:
+    try:
+        return unpack(Message(MessageId(core.stack.me, core.stack.sent + 1), bundle))
+    except PeerError as error:
+        raise JournalError(
+            f"the journal has a bundle of this member's own that nobody takes: {error}; give the "
+            "member up: remove its journal directory, and start the whole group afresh"
+        ) from None

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from ordercast.runtime.connection import FinalPeerError
+from ordercast.runtime.connection import FinalPeerError, ForeignPeerError
 from ordercast.runtime.frames import VERSION, Hello
 
 __all__ = ["check_belonging", "check_continuity"]
 
 
 def check_belonging(hello: Hello, group: str, charter: str) -> None:
-    """The same version, the same group, the same members and algorithms."""
+    """The same version, the same group, the same members and algorithms. Who fails in that says
+    nothing of itself that another start could not change, and nothing of us."""
     if hello.version != VERSION:
-        raise FinalPeerError(f"it speaks version {hello.version}, and we speak {VERSION}")
+        raise ForeignPeerError(f"it speaks version {hello.version}, and we speak {VERSION}")
     if hello.group != group:
-        raise FinalPeerError(f"it belongs to the group {hello.group!r}, and we to {group!r}")
+        raise ForeignPeerError(f"it belongs to the group {hello.group!r}, and we to {group!r}")
     if hello.charter != charter:
-        raise FinalPeerError(f"it runs {hello.charter!r}, and we run {charter!r}")
+        raise ForeignPeerError(f"it runs {hello.charter!r}, and we run {charter!r}")
 
 
 def check_continuity(hello: Hello, name: str, life: str | None) -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
+from ordercast.runtime.dialling import look_up
 from ordercast.runtime.discovery import DiscoveryError, Membership, Peers, Presence
 from ordercast.runtime.entrance import Entrance
 from ordercast.runtime.group import Group
@@ -145,7 +146,11 @@ def _log(directory: Path, me: str, group: str, index: int, manifest: Manifest) -
     try:
         return SpanLog(directory, me, run=group, process=index, manifest=manifest)
     except OSError as error:
-        raise UsageError(f"no trace can be written to {directory}: {error.strerror}") from None
+        where = "" if error.filename in (None, str(directory)) else f" ({error.filename})"
+        raise UsageError(
+            f"no trace can be written to {directory}: {error.strerror}{where}; choose a directory "
+            "that can be written to, on a disk that has room"
+        ) from None
 
 
 def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:
@@ -199,16 +204,21 @@ async def _until_all_are_there(
                 await node.wait()
     except TimeoutError:
         missing = ", ".join(presence().missing)
+        why = await _why_not(node)
         raise DiscoveryError(
-            f"after {timeout_s:g} s there is no connection with {missing}: {_why_not(node)}"
+            f"after {timeout_s:g} s there is no connection with {missing}: {why}"
         ) from None
 
 
-def _why_not(node: Node) -> str:
+async def _why_not(node: Node) -> str:
     """What stood in the way, as far as it was seen from here."""
     door = node.reception.door
+    found: list[str] = []
     if door.last_refused is not None:
-        return f"the last one was turned away, since {door.last_refused}"
-    if door.handshakes.last is not None:
-        return f"the last one did not become secure: {door.handshakes.last}"
-    return "is it running, and is it at the address that it was found at?"
+        found.append(f"the last one was turned away, since {door.last_refused}")
+    elif door.handshakes.last is not None:
+        found.append(f"the last one did not become secure: {door.handshakes.last}")
+    absent = [peer for peer in node.company if not peer.link.open]
+    await asyncio.gather(*map(look_up, absent))
+    found += (peer.trouble for peer in absent if peer.trouble is not None)
+    return "; ".join(found) or "is it running, and is it at the address that it was found at?"

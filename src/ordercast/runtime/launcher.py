@@ -19,7 +19,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ordercast.errors import OrdercastError
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.child import Child
 from ordercast.runtime.collect import Tally, collect, manifest_of
 from ordercast.runtime.crew import Crew
@@ -49,7 +49,7 @@ async def launch(
     """
     plan.check()
     started = time.monotonic()
-    with _full_disks_told(directory), TraceWriter(directory) as writer:
+    with _full_disks_told(directory), _writer(directory) as writer:
         logs = directory / "members"
         logs.mkdir()
         crew = Crew(plan, logs, progress or (lambda step: None), audience)
@@ -99,6 +99,23 @@ async def launch(
         traffic=crew.network.traffic if crew.network is not None else None,
         duration_s=duration_s,
     )
+
+
+def _writer(directory: Path) -> TraceWriter:
+    """Nothing has happened yet: what is in the way is told as such."""
+    try:
+        return TraceWriter(directory)
+    except (FileExistsError, NotADirectoryError):
+        file = next((p for p in (directory, *directory.parents) if p.is_file()), directory)
+        raise UsageError(
+            f"no trace can be written to {directory}: {file} is a file: name a directory"
+        ) from None
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        raise UsageError(
+            f"no trace can be written to {directory}: {error.strerror}: name another directory"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ Assumes     one connection at a time, which keeps order and loses only by breaki
 Costs       one number per frame and one count; memory for what is not acknowledged yet.
 
     on put(p):              sent += 1; retain (sent, p)
-    on connection:          both write received and sent; on the peer's r: forget up to r,
-                            everything else is to be written again
+    on connection:          both write received and sent, and the sent that they started with;
+                            on the peer's r: forget up to r, everything else is to be written again
     on (number, p):         number <= received: a resend that was not needed, drop it
                             number = received + 1: received += 1, hand p up
                             otherwise: the peer skipped one
@@ -15,8 +15,8 @@ Costs       one number per frame and one count; memory for what is not acknowled
     on commit:              what was put so far may be written, what was received acknowledged
 
 Nothing leaves before the journal has what caused it: hence the commit. A peer that has forgotten
-what it acknowledged, or acknowledges what was never sent, is another process in the place of the
-one we knew: its connection must not be used.
+what it acknowledged or sent, as after a loss of power, or when its journal was put back from a
+copy, would give new packets numbers that we know others by: it is not let in again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections import deque
 from ordercast.errors import PeerError
 from ordercast.runtime.frames import Ack, Data
 
-__all__ = ["ACK_EVERY", "Link"]
+__all__ = ["ACK_EVERY", "ForgetfulPeerError", "Link"]
 
 ACK_EVERY = 64
 """So many packets are acknowledged at once; fewer wait a little for a Data frame to ride on."""
@@ -35,10 +35,14 @@ FRAME_BYTES = 64 * 2**10
 and none joins it: two would not fit into the buffer of whoever reads them."""
 
 
+class ForgetfulPeerError(PeerError):
+    """It has lost a part of what it knew, and would never find out by itself."""
+
+
 class Link:
     __slots__ = (
         *("_flying", "_told", "_waiting", "acknowledged", "arrived", "bytes"),
-        *("cleared", "deserted", "open", "received", "safe", "sent"),
+        *("cleared", "deserted", "known", "open", "received", "safe", "sent", "session"),
     )
 
     def __init__(self) -> None:
@@ -56,6 +60,10 @@ class Link:
         """Up to this number packets may leave."""
         self.safe = 0
         """Up to this number what was received may be acknowledged."""
+        self.known = 0
+        """How many were sent before this member started for the last time."""
+        self.session = ""
+        """Of the peer: what it was called when we last heard of it. A new one with each start."""
         self._told = 0
         self._waiting: deque[bytes] = deque()
         """Not written on the connection of now."""
@@ -83,10 +91,16 @@ class Link:
         self._told = self.safe
         return self.safe, self.sent
 
-    def resume(self, received: int, sent: int) -> None:
+    def resume(self, received: int, sent: int, session: str = "", known: int = 0) -> None:
         """The peer's hello on a new connection says what it has. An older one is dead to it."""
-        if sent < self.received:
-            raise PeerError(f"it has numbered {sent} packets, and we have {self.received} of them")
+        kept = sent if session == self.session else known
+        if kept < self.received:
+            raise ForgetfulPeerError(
+                f"it knows of {kept} packets that it sent, and we have {self.received} of them"
+            )
+        if received < self.acknowledged:
+            raise ForgetfulPeerError(_unlearnt(received, self.acknowledged))
+        self._check(received)
         self.cut()
         self._forget(received)
         self.open = True
@@ -151,12 +165,17 @@ class Link:
 
     def _forget(self, received: int) -> None:
         """What it has may have come on an older connection, before it was written on this one."""
-        if received > self.sent:
-            raise PeerError(f"it claims to have {received} packets and was sent {self.sent}")
-        if received < self.acknowledged:
-            raise PeerError(
-                f"it claims to have {received} packets and had acknowledged {self.acknowledged}"
-            )
+        self._check(received)
         for _ in range(received - self.acknowledged):
             self.bytes -= len((self._flying or self._waiting).popleft())
         self.acknowledged = received
+
+    def _check(self, received: int) -> None:
+        if received > self.sent:
+            raise PeerError(f"it claims to have {received} packets and was sent {self.sent}")
+        if received < self.acknowledged:
+            raise PeerError(_unlearnt(received, self.acknowledged))
+
+
+def _unlearnt(received: int, acknowledged: int) -> str:
+    return f"it claims to have {received} packets and had acknowledged {acknowledged}"

@@ -86,7 +86,7 @@ class Node:
         self.turn = Turn(self, inputs, peers, journal=journal, log=log, on_release=self._released)
         self.closed = False
         """Whether this member has left, or is leaving."""
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: dict[asyncio.Future[None], None] = {}
         self.bundles_sent = 0
         self.bytes_sent = 0
 
@@ -95,7 +95,7 @@ class Node:
     def start(self, *, recovered: bool = False) -> None:
         """Start the protocol, or go on where the journal ends, and let the others in."""
         self.reception.door.node = self
-        self._inputs.other("restart" if recovered else "start")
+        self._inputs.other("restart" if recovered else "start", surroundings().token())
         if recovered:
             self.company.watch_anew()
         self.handout.visible = self.core.delivered
@@ -135,7 +135,7 @@ class Node:
     def wake(self) -> None:
         """Something has happened that those who `wait` may wait for."""
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting = self._waiting, {}
             for one in waiting:
                 if not one.done():  # it may have been cancelled
                     one.set_result(None)
@@ -143,8 +143,11 @@ class Node:
     async def wait(self) -> None:
         """Until something has happened: a delivery, a settled bundle, room, presence, the end."""
         one = self._loop.create_future()
-        self._waiting.append(one)
-        await one
+        self._waiting[one] = None
+        try:
+            await one
+        finally:
+            self._waiting.pop(one, None)  # it is still there if the one who waits was cancelled
 
     @property
     def remembers(self) -> bool:
@@ -184,6 +187,17 @@ class Node:
             self.turn.commit()
         self.closed = True
         self._stop()
+        try:
+            await self._leave(flush_s)
+        finally:  # whoever is cancelled meanwhile leaves nothing behind that would go on
+            self._dialling.cancel()
+            self.reception.abort()
+            if not self.failure.done():
+                self.failure.cancel()
+            self.outgoing.wake_all()
+            self.wake()
+
+    async def _leave(self, flush_s: float) -> None:
         for peer in self.company:
             if peer.air is not None:
                 peer.air.flush()
@@ -199,10 +213,6 @@ class Node:
         self._dialling.cancel()
         await self._dialling.ended()
         await self.reception.close()
-        if not self.failure.done():
-            self.failure.cancel()
-        self.outgoing.wake_all()
-        self.wake()
 
     # What its parts call.
 

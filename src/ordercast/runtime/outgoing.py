@@ -9,10 +9,13 @@ that way, whoever sends a lot now and then waits little, and whoever sends a lit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
+from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
@@ -30,6 +33,11 @@ SENDS_S = 0.002
 """Whoever has sent a bundle within so long is likely to send the next within the same time."""
 OVERHEAD_BYTES = BUNDLE_BYTES // BUNDLE_MESSAGES_MAX
 """What a message counts for besides its payload, so that no bundle has too many."""
+BUNDLE_BYTES_MAX = BUNDLE_BYTES + PAYLOAD_BYTES_MAX + OVERHEAD_BYTES
+"""No bundle is larger: one that was not quite full, and then the largest message."""
+CALLED_AT_ONCE = 16
+"""So many of those who wait for room are called when there is some: a turn of the loop for each
+would take long, and most of them would be called in vain if each had a lot to send."""
 
 
 def portions(payloads: list[bytes], total: int, *, limit: int) -> Iterator[tuple[list[bytes], int]]:
@@ -72,12 +80,16 @@ class Outgoing:
         """What is being filled."""
         self.bytes = 0
         """Of what is in it, and for each message `OVERHEAD_BYTES`."""
-        self.limit = min(BUNDLE_BYTES, node.settings.window_bytes // 4)
+        self.limit = max(min(BUNDLE_BYTES, node.settings.window_bytes // 4), 1)
         """With so many it is full: the window is never overrun by more than a bundle."""
         self.busy = True
         """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
         under way, or this member cannot send at all."""
         self._full = False
+        self._line: deque[asyncio.Event] = deque()
+        """Who waits for room, in the order in which they came."""
+        self._barred = False
+        """Whether the first of them has to wait, and so everyone who comes now."""
         self._safe = 0
         """Our bundles up to this one are committed."""
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
@@ -117,21 +129,51 @@ class Outgoing:
         return self.slot
 
     async def room(self) -> None:
-        """Let the loop turn, and wait until every member has taken enough of what was sent."""
+        """Let the loop turn, and wait until every member has taken enough of what was sent: first
+        come, first served. Until the loop turns again there is room for one message of any size."""
         self._node.check_alive()
-        if self.bytes >= self.limit:
-            self.flush()
-            await asyncio.sleep(0)
-        self._measure()
-        while self._full:
-            await self._node.wait()
-            self._node.check_alive()
+        called = asyncio.Event()
+        self._line.append(called)
+        turned = False
+        try:
+            while self._line[0] is not called:
+                called.clear()
+                await called.wait()
+                self._node.check_alive()
+                turned = True
+            await self._room_for_first(turned=turned)
+            self.busy = False
+        finally:
+            if self._line[0] is called:
+                self._line.popleft()
+                self._barred = False
+                self._call_next()
+            else:
+                self._line.remove(called)
+
+    async def _room_for_first(self, *, turned: bool) -> None:
+        """Those who come meanwhile stand in line, so that what is free now is free afterwards."""
+        turned = turned or self.bytes < self.limit
+        while True:
+            if self.bytes >= self.limit:
+                self.flush()
             self._measure()
+            if turned and not self._full:
+                return
+            self._barred = self.busy = True
+            await (self._node.wait() if self._full else asyncio.sleep(0))
+            self._node.check_alive()
+            turned = True
+
+    def _call_next(self) -> None:
+        if self._line and not self._line[0].is_set():
+            for called in islice(self._line, CALLED_AT_ONCE):
+                called.set()
 
     def _measure(self) -> None:
         outstanding = self._node.core.standing.outstanding()
         self._full = outstanding > self._node.settings.window_bytes
-        self.busy = self._full or self.bytes >= self.limit
+        self.busy = self._full or self._barred or self.bytes >= self.limit
 
     def stuck_on(self, process: int) -> bool:
         """Is it this member's application that others wait for? Not if there is little that was
@@ -143,7 +185,7 @@ class Outgoing:
         return owed - standing.undelivered(process) >= settings.told_bytes
 
     def flush(self) -> None:
-        """Hand what there is to the protocol, as one bundle."""
+        """Hand what there is to the protocol, as one bundle if that can be."""
         slot = self.slot
         if slot is None:
             return
@@ -151,9 +193,30 @@ class Outgoing:
         self.stop()
         payloads, slot.payloads = slot.payloads, []
         self._left(slot, len(payloads))
-        slot.number = self._node.submit(pack(slot.first, payloads), slot.first, payloads, slot.to)
+        if slot.to is not None and self._one_by_one(slot.to):
+            self._submit(slot, ([payload] for payload in payloads))
+        else:
+            self._submit(slot, (payloads,))
         self._measure()
         self._node.intake.see_to_all()
+
+    def _one_by_one(self, to: tuple[int, ...]) -> bool:
+        """Where sending and delivering are one moment, no message to oneself is sent before the
+        one ahead of it is delivered."""
+        return to == (self._node.me,) and not self._node.core.stack.ordering.accepts_at_once
+
+    def _submit(self, slot: Slot, bundles: Iterable[list[bytes]]) -> None:
+        first = slot.first
+        for payloads in bundles:
+            bundle = pack(first, payloads)
+            if len(payloads) > BUNDLE_MESSAGES_MAX or len(bundle) > BUNDLE_BYTES_MAX:
+                # Nobody would take it, and a journal that had it could never be gone on with.
+                size = f"{len(payloads)} messages and {len(bundle)} bytes"
+                bug = AssertionError(f"a bundle of {size}: `room` lets nobody make one")
+                self._node.fail(bug)
+                raise bug
+            slot.number = self._node.submit(bundle, first, payloads, slot.to)
+            first += len(payloads)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -190,6 +253,8 @@ class Outgoing:
     def wake_all(self) -> None:
         """The end has come: whoever waits is to see it."""
         self.busy = True
+        for called in self._line:
+            called.set()
         for waiters in self._waiters.values():
             for waiter in waiters:
                 waiter.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import Ack
 from ordercast.runtime.link import Link
 from ordercast.runtime.rest import LinkCounters
@@ -34,6 +35,10 @@ class Peer:
         """Declared so: it is not let in again."""
         self.refused: str | None = None
         """What it said when it hung up for good."""
+        self.address: Address | None = None
+        """Where it is, as far as is known."""
+        self.trouble: str | None = None
+        """What stood in the way of the last attempt to connect with it."""
         self.spoke = False
         """Something has come from it since the last heartbeat."""
         self.silent = True

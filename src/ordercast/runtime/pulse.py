@@ -50,6 +50,8 @@ class Pulse:
             if peer.index in self._node.core.lives and not peer.dead:
                 self._look_at(peer, now)
         self._timer = loop.call_later(self._every_s, self.beat)
+        if self._node.journal is not None:
+            self._node.journal.look()
 
     def _look_at(self, peer: Peer, now: float) -> None:
         node = self._node

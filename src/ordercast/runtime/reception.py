@@ -44,12 +44,30 @@ class Reception:
     def hello(self, peer: Peer) -> Hello:
         received, sent = peer.link.greet()
         node, group = self.node, self.door.group
-        return Hello(VERSION, group, self.charter, node.me, node.core.life, received, sent)
+        core, known = node.core, peer.link.known
+        return Hello(
+            *(VERSION, group, self.charter, node.me, core.life, received, sent, core.session, known)
+        )
+
+    def introduction(self) -> Hello:
+        """Who we are, and no more: a hello without a life comes before a last word."""
+        return Hello(VERSION, self.door.group, self.charter, self.node.me, "", 0, 0)
+
+    def obituary(self, peer: Peer) -> str:
+        return f"{self.node.name} declared {peer.name} dead"
 
     def recognise(
         self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None
     ) -> Peer:
         """Who has introduced itself, or why it is not let in."""
+        peer = self.identify(hello, transport, dialled=dialled)
+        if peer.dead:
+            raise FinalPeerError(self.obituary(peer))
+        check_continuity(hello, peer.name, self.node.core.lives.get(peer.index))
+        return peer
+
+    def identify(self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None) -> Peer:
+        """Who it is that speaks, whether or not it may come in."""
         node = self.node
         check_belonging(hello, self.door.group, self.charter)
         if dialled is None and not node.me < hello.member < len(node.names):
@@ -60,9 +78,6 @@ class Reception:
         if hello.member != peer.index:
             raise PeerError(f"{self._name_of(hello.member)} answered where {peer.name} should be")
         self.door.check_name(peer.name, transport)
-        if peer.dead:
-            raise FinalPeerError(f"{node.name} declared {peer.name} dead")
-        check_continuity(hello, peer.name, node.core.lives.get(peer.index))
         return peer
 
     def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:

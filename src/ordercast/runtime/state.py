@@ -24,7 +24,7 @@ __all__ = ["State"]
 
 _KEPT = (
     *("stack", "life", "lives", "links", "sent", "delivered", "last", "arrivals", "queue"),
-    *("taken", "timers", "standing", "left", "rows", "_arrivals_max", "_fresh"),
+    *("taken", "timers", "standing", "session", "left", "rows", "_arrivals_max", "_fresh"),
 )
 """What a snapshot holds."""
 _ATTACHED = (
@@ -39,6 +39,8 @@ class State:
     def __init__(self, stack: Stack, *, life: str) -> None:
         self.stack = stack
         self.life = life
+        self.session = ""
+        """Which start of this life it is: a name, and another one each time."""
         self.lives: dict[int, str] = {}
         """Who of the others we have met."""
         self.links = {index: Link() for index in stack.ordering.all_but(stack.me)}

@@ -122,7 +122,8 @@ class Turn:
             else:
                 release = partial(self._release, marks, spans, core.delivered, core.stack.sent)
                 self._journal.commit(release)
-                if self._journal.full:
+                # After a failure the next life needs all of it, for the rows that the trace lacks.
+                if self._journal.full and not self._node.failure.done():
                     self._journal.cut(core.snapshot())
         except Exception as bug:
             self._node.fail(bug)
@@ -144,9 +145,22 @@ class Turn:
         delivered: int,
         bundles: int,
     ) -> None:
-        """What led to this is safe: now it may be known."""
+        """What led to this is safe: now it may be known. A journal that syncs in a thread calls
+        this long after the turn, where nobody else looks at errors."""
         if self._node.failure.done():
             return
+        try:
+            self._let_go(marks, spans, delivered, bundles)
+        except Exception as bug:
+            self._node.fail(bug)
+
+    def _let_go(
+        self,
+        marks: list[tuple[Peer, int, int]],
+        spans: list[Span],
+        delivered: int,
+        bundles: int,
+    ) -> None:
         if spans and self._log is not None:
             self._log.write(spans)
         reports = acks = False

@@ -1,6 +1,7 @@
 """Where a member can be asked how it is doing: HTTP, just enough of it for `GET`.
 
     Watch.on_socket(path)       /status (JSON) and /metrics, for this user alone
+    Watch.beside(path, journal) the same, where nobody has chosen the path: its directory is made
     Watch.on_port(address)      /metrics, for Prometheus
 
 The status never leaves the machine: it is served on a Unix socket with mode 0600.
@@ -9,6 +10,7 @@ The status never leaves the machine: it is served on a Unix socket with mode 060
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import stat
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from ordercast.errors import SetupError, UsageError
+from ordercast.runtime.journal import Journal
 
 if TYPE_CHECKING:
     from ordercast.runtime.discovery import Address
@@ -52,7 +55,40 @@ class Watch:
 
     @classmethod
     def on_socket(cls, path: Path) -> Self:
-        watch = cls(_bind(path), "/status", "/metrics")
+        """At a path that the user has chosen."""
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"the status cannot be served at {path}: there is no directory {path.parent}: "
+                "make it first"
+            )
+        return cls._at(
+            path, taken=f"another member serves its status at {path}: choose another path"
+        )
+
+    @classmethod
+    def beside(cls, path: Path, journal: Path | None) -> Self:
+        """At the default path of a member: whoever serves there is the same one, and what is in
+        the way there is mostly in the way of its journal."""
+        taken = (
+            f"a member with this name runs already (its status is served at {path}): a member runs "
+            "once; stop the other one first"
+        )
+        mask = os.umask(0o077)
+        try:
+            with contextlib.suppress(OSError):  # it shows right after
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        finally:
+            os.umask(mask)
+        try:
+            return cls._at(path, taken=taken)
+        except _UnservedError:
+            if journal is not None:
+                Journal.prepare(journal)
+            raise
+
+    @classmethod
+    def _at(cls, path: Path, *, taken: str) -> Self:
+        watch = cls(_bind(path, taken), "/status", "/metrics")
         watch._file = path
         return watch
 
@@ -105,7 +141,11 @@ class Watch:
         return _response("200 OK", kind, body())
 
 
-def _bind(path: Path) -> socket.socket:
+class _UnservedError(UsageError):
+    """The system does not let us."""
+
+
+def _bind(path: Path, taken: str) -> socket.socket:
     """A socket for this user alone, in the place of one that a killed member has left."""
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
         raise UsageError(
@@ -114,13 +154,15 @@ def _bind(path: Path) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX)
     mask = os.umask(0o077)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_way(path)
+        _make_way(path, taken)
         listening.bind(str(path))
         path.chmod(0o600)
     except OSError as error:
         listening.close()
-        raise UsageError(f"the status cannot be served at {path}: {error.strerror}") from None
+        raise _UnservedError(
+            f"the status cannot be served at {path}: {error.strerror}; choose another path with "
+            "node.status"
+        ) from None
     except BaseException:
         listening.close()
         raise
@@ -130,7 +172,7 @@ def _bind(path: Path) -> socket.socket:
     return listening
 
 
-def _make_way(path: Path) -> None:
+def _make_way(path: Path, taken: str) -> None:
     try:
         kind = path.lstat().st_mode
     except FileNotFoundError:
@@ -143,7 +185,7 @@ def _make_way(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink()
             return
-    raise UsageError(f"another member serves its status at {path}: choose another path")
+    raise UsageError(taken)
 
 
 def _status_page(group: Group) -> Page:

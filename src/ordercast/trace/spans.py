@@ -112,11 +112,13 @@ class SpanLog:
         self.position += rows
         data = b"".join(records)
         self._bytes += len(data)
-        while data:
-            data = data[os.write(self._file, data) :]
-        if self._bytes > self._rotate_bytes:
-            os.close(self._file)
-            self._begin(self._number + 1)
+        try:
+            self._put(data)
+            if self._bytes > self._rotate_bytes:
+                self.close()
+                self._begin(self._number + 1)
+        except OSError as error:
+            raise self._trouble(error) from error
 
     def close(self) -> None:
         file, self._file = self._file, -1
@@ -131,11 +133,32 @@ class SpanLog:
 
     def _begin(self, number: int) -> None:
         self._number = number
-        path = self.directory / f"{self._name}-{number:04}{SUFFIX}"
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        self._file = os.open(self._path, flags, 0o644)
         self._bytes = 0
         body = _encode(Head(self._run, self._process, self.position, self._manifest))
-        os.write(self._file, len(body).to_bytes(LENGTH, "big") + body)
+        try:
+            self._put(len(body).to_bytes(LENGTH, "big") + body)
+        except OSError as error:
+            self.close()
+            self._path.unlink(missing_ok=True)  # nobody could say whose it is
+            raise self._trouble(error) from error
+
+    @property
+    def _path(self) -> Path:
+        """Of the file that is being written."""
+        return self.directory / f"{self._name}-{self._number:04}{SUFFIX}"
+
+    def _put(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def _trouble(self, error: OSError) -> TraceError:
+        return TraceError(
+            f"the trace cannot be written: {self._path}: {error.strerror}; make sure that the disk "
+            "is well and has room, then start the member again, with its journal or with another "
+            "trace directory"
+        )
 
     def _go_on(self, files: list[Path]) -> None:
         head, spans, end = _read(files[-1])

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UsageError
 from ordercast.trace.manifest import Manifest
 
 __all__ = [
@@ -227,8 +227,22 @@ def promised(manifest: Manifest, judged: Collection[str]) -> tuple[str, ...]:
     that it names imply, or, where nothing was promised that we know the meaning of, everything up
     to causal order."""
     promises = manifest.extra.get("promises")
-    if not isinstance(promises, list):
+    if promises is not None:
+        _check_promises(promises, manifest.run)
+    else:
         promises = list(_BY_ORDER[_word(manifest.order or "causal") or "causal"])
         if manifest.dissemination in _UNIFORM:
             promises.append("uniform_agreement")
     return tuple(name for name in PROPERTIES if name in promises and name in judged)
+
+
+def _check_promises(promises: Any, run: str) -> None:
+    """One that means nothing to us would never be found broken."""
+    strange = [promises]
+    if isinstance(promises, list):
+        strange = [name for name in promises if name not in PROPERTIES]
+    if strange:
+        raise TraceError(
+            f"the manifest of run {run!r} promises {strange[0]!r}, which is no property: write a "
+            f"list of {', '.join(PROPERTIES)}"
+        )

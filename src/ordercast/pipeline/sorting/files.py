@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ordercast.errors import TraceError, UsageError
+from ordercast.errors import UsageError
 from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
 from ordercast.pipeline.session import session
 from ordercast.pipeline.settings import settings_for
@@ -27,6 +27,7 @@ from ordercast.pipeline.sorting.source import (
     without_repeats,
 )
 from ordercast.pipeline.sorting.witness import Checked
+from ordercast.trace.writing import move_to, require_free
 
 __all__ = ["Sorted", "sort_files"]
 
@@ -65,8 +66,7 @@ def sort_files(
     them in causal order; then `check` what was written. `begin` hears of each step."""
     columns = columns or Columns()
     _, files = source_files(source)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TraceError(f"{output}: there is something here already: choose another place")
+    require_free(output)
     if rows_each < 1:
         raise UsageError(f"{rows_each} rows for each file is less than one")
     if spark is None and master is not None:
@@ -92,7 +92,7 @@ def sort_files(
             if check:
                 begin("checking what was written")
                 checked = check_order(written, columns)
-            scratch.rename(output)
+            move_to(output, scratch)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         dropped = frame.count() - rows if drop_duplicates else 0

@@ -17,7 +17,7 @@ Source      the improvement that source text 000 names: processes exchange their
     when a quorum of K has counted m: m arrives
     when all of K have counted m: forget m
     when K[j] shows m and R does not, for a while: pull m from j
-    on suspicion of k:          transmit what is kept of k to those who lack it
+    on suspicion of k:          transmit what is kept of k to those who lack it, once
 
 While a process is down, what it lacks is kept for it.
 """
@@ -76,6 +76,9 @@ class MajorityAcks(Dissemination):
         """By origin, the number that we lacked already when the timer was started."""
         self.pulled: dict[int, dict[int, int]] = {}
         """By origin and holder, the number that was asked for last."""
+        self.passed_on: dict[int, dict[int, int]] = {}
+        """By origin that was suspected and by receiver, up to which number it was all sent there:
+        a perfect link does not need it twice, however often the suspicion is renewed."""
 
     @staticmethod
     def packets(items: Any) -> Any:
@@ -118,12 +121,17 @@ class MajorityAcks(Dissemination):
             yield from self._pull_later()
 
     def suspect(self, process: int) -> Iterable[Effect]:
+        passed_on = self.passed_on.setdefault(process, {})
         for other in self.all_but(self.me, process):
-            for item in self.log.after(process, self.log.known[other][process]):
+            there = max(self.log.known[other][process], passed_on.get(other, 0))
+            for item in self.log.after(process, there):
                 yield Transmit((other,), Data(item, self.log.counts()))
+            passed_on[other] = self.log.received.counts[process]
 
     def bury(self, process: int) -> Iterable[Effect]:
         self.log.bury(process)
+        for passed_on in self.passed_on.values():
+            passed_on.pop(process, None)
         return ()
 
     def _keep(self, item: Any) -> int:

@@ -33,7 +33,7 @@ class Files:
         self, directory: Path, identity: Mapping[str, str], *, keep_bytes: int, synced: bool
     ) -> None:
         self.recovered: Recovered | None = None
-        self._directory = directory
+        self._directory = directory.absolute()  # a program may go elsewhere
         self._identity = dict(identity)
         self._keep_bytes = keep_bytes
         self._synced = synced
@@ -70,6 +70,14 @@ class Files:
             previous_end=previous_end,
             ahead=self._synced,
         )
+
+    @property
+    def lost(self) -> Path | None:
+        """The segment that is written, if it was removed or moved. Any thread may ask."""
+        writer = self._writer
+        if writer is None or not writer.lost:
+            return None
+        return writer.path if writer is self._writer else None  # it may have ended meanwhile
 
     def write(self, parts: Sequence[bytes]) -> None:
         """One batch."""

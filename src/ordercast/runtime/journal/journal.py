@@ -30,7 +30,7 @@ from typing import Literal
 from ordercast.errors import JournalError
 from ordercast.runtime.journal.committer import Committer
 from ordercast.runtime.journal.files import Files, Recovered
-from ordercast.runtime.journal.ownership import lock
+from ordercast.runtime.journal.ownership import lock, make
 from ordercast.runtime.journal.segment import Segment, record_head
 from ordercast.runtime.journal.taken import Taken
 from ordercast.runtime.journal.trouble import Trouble, sentence
@@ -58,6 +58,7 @@ class Journal:
         """The journal in this directory, which is made if there is none.
 
         With "disk", an error shows when the thread meets it: `on_failure` is called on the loop.
+        So it is when `look` finds the journal gone.
         """
         self._directory = directory
         self._files = Files(directory, identity, keep_bytes=keep_bytes, synced=sync == "disk")
@@ -84,6 +85,14 @@ class Journal:
             raise
         if sync == "disk":
             self._committer = Committer(self._write_and_sync, self._trouble.in_thread)
+
+    @staticmethod
+    def prepare(directory: Path) -> None:
+        """Make the directory, if there is none; raises the sentence of a journal that cannot be."""
+        try:
+            make(directory)
+        except OSError as error:
+            raise sentence(directory, "opened", error) from error
 
     def start(self, snapshot: bytes) -> None:
         """The first segment of a new journal."""
@@ -132,6 +141,12 @@ class Journal:
     def failure(self) -> JournalError | None:
         """Once there is one, nothing is written and nothing confirmed any more."""
         return self._trouble.error
+
+    def look(self) -> None:
+        """Is what is written still in its place? Nothing is promised for a journal that was removed
+        under a member: that is a failure. It costs a look into the directory: now and then."""
+        if self._trouble.error is None and (path := self._files.lost) is not None:
+            self._trouble.lost(path)
 
     @property
     def segment(self) -> tuple[int, int]:

@@ -10,15 +10,12 @@ from pathlib import Path
 from ordercast.errors import JournalError
 from ordercast.runtime.journal.writer import sync_directory
 
-__all__ = ["compare", "lock"]
+__all__ = ["compare", "lock", "make"]
 
 
 def lock(directory: Path) -> int:
     """A file that is ours until it is closed or we die. A child made by fork alone inherits it."""
-    fresh = not directory.exists()
-    directory.mkdir(parents=True, exist_ok=True)
-    if fresh:
-        sync_directory(directory.parent)
+    make(directory)
     fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -32,6 +29,14 @@ def lock(directory: Path) -> int:
     os.truncate(fd, 0)
     os.pwrite(fd, b"%d\n" % os.getpid(), 0)
     return fd
+
+
+def make(directory: Path) -> None:
+    """If there is none yet."""
+    fresh = not directory.exists()
+    directory.mkdir(parents=True, exist_ok=True)
+    if fresh:
+        sync_directory(directory.parent)
 
 
 def compare(directory: Path, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:

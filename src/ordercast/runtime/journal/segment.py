@@ -36,7 +36,7 @@ __all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_h
 
 SUFFIX = ".segment"
 MAGIC = b"ordcast\n"
-VERSION = 2
+VERSION = 3
 """Also of what the snapshots look like inside."""
 END = b"\xe1"
 """Ends every batch. Not zero, so that zeros at the end of a file are never part of one."""

@@ -31,9 +31,13 @@ before. The ticks have the second and the third page."""
 class Taken:
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open("r+b") as file:
+        try:
+            file = path.open("r+b")
+        except FileNotFoundError:
+            raise _broken(path, "missing") from None
+        with file:
             if os.fstat(file.fileno()).st_size != FILE_BYTES or file.read(8) != MAGIC:
-                raise _broken(path, "it is not as it was made")
+                raise _broken(path, "corrupt: it is not as it was made")
             self._map = mmap.mmap(file.fileno(), FILE_BYTES)
         self._bytes = memoryview(self._map)
         self._words = self._bytes[:TICKS].cast("Q")
@@ -43,7 +47,7 @@ class Taken:
         values = [(self._value_of(slot), slot) for slot in (0, 1) if self._fits(slot)]
         if not values:
             self.close()
-            raise _broken(path, "neither of its two values fits its complement")
+            raise _broken(path, "corrupt: neither of its two values fits its complement")
         self._slot = max(values)[1]
 
     @staticmethod
@@ -111,6 +115,6 @@ class Taken:
 
 def _broken(path: Path, why: str) -> JournalError:
     return JournalError(
-        f"{path} is corrupt: {why}; restore the file from a backup, or remove the directory "
+        f"{path} is {why}; restore the file from a backup, or remove the directory "
         f"{path.parent} and let the member join anew (see “A broken journal” in the documentation)"
     )

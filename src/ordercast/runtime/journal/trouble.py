@@ -7,6 +7,7 @@ make it good.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from ordercast.errors import JournalError
 __all__ = ["Trouble", "sentence"]
 
 logger = logging.getLogger(__name__)
+
+_NO_DIRECTORY = (errno.EEXIST, errno.ENOTDIR)
+_NOT_OURS = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class Trouble:
@@ -45,6 +49,17 @@ class Trouble:
         self.error = sentence(self._directory, "written", error)
         return self.error
 
+    def lost(self, path: Path) -> None:
+        """What is written now, nobody will find."""
+        if self.error is None:
+            self.error = JournalError(
+                f"the journal in {self._directory} is lost: {path} was removed or moved while the "
+                "member was writing to it; put the directory back, or let the member join anew "
+                "(see “A broken journal” in the documentation)"
+            )
+            if self._on_failure is not None:
+                self._on_failure(self.error)
+
     def in_thread(self, error: Exception) -> None:
         """It has happened where nobody waits for it."""
         if not isinstance(error, JournalError):
@@ -60,7 +75,20 @@ class Trouble:
 
 def sentence(directory: Path, what: str, error: OSError) -> JournalError:
     where = "" if error.filename is None else f"{error.filename}: "
-    return JournalError(
-        f"the journal in {directory} cannot be {what}: {where}{error.strerror}; make sure that "
-        "the disk is well and has room, then start the member again"
-    )
+    why = f"{where}{error.strerror}"
+    advice = "; make sure that the disk is well and has room, then start the member again"
+    if what == "opened":
+        if error.errno in _NO_DIRECTORY:
+            why, advice = f"{_file_in(directory)} is a file", ": name a directory"
+        elif error.errno in _NOT_OURS:
+            advice = "; name a directory that this user may write to"
+        elif error.errno == errno.ENOENT:
+            advice = ": no directory can be made there; name another"
+        elif error.errno == errno.EMFILE:
+            advice = "; allow this process more of them (ulimit -n)"
+    return JournalError(f"the journal in {directory} cannot be {what}: {why}{advice}")
+
+
+def _file_in(path: Path) -> Path:
+    """Which part of a path is a file that should be a directory."""
+    return next((part for part in (path, *path.parents) if part.is_file()), path)

@@ -27,7 +27,9 @@ class SegmentWriter:
         self._keys = keys
         self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._ahead = ahead
-        if os.fstat(self._fd).st_size != end:
+        found = os.fstat(self._fd)
+        self._file = (found.st_dev, found.st_ino)
+        if found.st_size != end:
             os.ftruncate(self._fd, end)
             os.fsync(self._fd)
         self._zeroed = end
@@ -82,6 +84,17 @@ class SegmentWriter:
 
     def sync(self) -> None:
         sync_file(self._fd)
+
+    @property
+    def lost(self) -> bool:
+        """Whether what is written goes to a file that has lost its name, and nobody will find."""
+        try:
+            found = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # whatever it is, the next write knows better
+            return False
+        return (found.st_dev, found.st_ino) != self._file
 
     def finish(self) -> None:
         """The last batch is written: take back what was zeroed ahead."""

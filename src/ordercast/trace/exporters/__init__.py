@@ -3,11 +3,8 @@ a job in, a file and a number of events out. `FORMATS` lists them."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ordercast.errors import UsageError
 from ordercast.trace.causality import Causality
@@ -21,6 +18,7 @@ from ordercast.trace.exporters.perfetto import PERFETTO
 from ordercast.trace.exporters.shiviz import SHIVIZ
 from ordercast.trace.exporters.tables import CSV, JSONL, PARQUET
 from ordercast.trace.runs import OneRun
+from ordercast.trace.writing import appearing
 
 __all__ = ["FORMATS", "Cut", "Exporter", "causality_of", "export_trace"]
 
@@ -44,30 +42,11 @@ def export_trace(run: OneRun, file: Path, *, format: str, cut: Cut) -> int:
     if not file.parent.is_dir():
         raise UsageError(f"{file}: there is no directory {file.parent} to write it to")
     job = Job(chosen(source, cut), run.who, lambda: causality_of(run))
-    with _appearing(file) as part:
+    with appearing(file) as part:
         events = exporter.write(job, part)
         if not events:
             raise UsageError("nothing is left after the cut, so there is nothing to export")
     return events
-
-
-@contextmanager
-def _appearing(file: Path) -> Iterator[Path]:
-    """Where to write what becomes the file's content, if nothing goes wrong."""
-    if file.exists() and not file.is_file():
-        with TemporaryDirectory() as scratch:
-            part = Path(scratch) / "part"
-            yield part
-            with part.open("rb") as whole, file.open("wb") as out:
-                shutil.copyfileobj(whole, out)
-        return
-    file = file.resolve()
-    part = file.with_name(f"{file.name}.part")
-    try:
-        yield part
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def causality_of(run: OneRun) -> Causality:

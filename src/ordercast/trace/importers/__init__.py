@@ -20,6 +20,7 @@ from ordercast.trace.importers.otlp import OTLP
 from ordercast.trace.importers.progress import Progress
 from ordercast.trace.importers.shiviz import SHIVIZ
 from ordercast.trace.importers.sink import TraceSink, best_format
+from ordercast.trace.importers.store import full_disks_told
 from ordercast.trace.importers.table import TABLE
 from ordercast.trace.jsonl import MARK
 
@@ -98,8 +99,9 @@ def import_trace(
         progress = Progress(sum(file.stat().st_size for file in files), advance)
         read = advance if FORMATS[name].as_it_comes else progress.read
         job = Job(files, options, report, sink.scratch, read, progress.arranged, sink.write_ids)
-        logs = FORMATS[name].read(job)
-        events = sink.write(chain.from_iterable(log.events for log in logs))
+        with full_disks_told(sink.scratch):
+            logs = FORMATS[name].read(job)
+            events = sink.write(chain.from_iterable(log.events for log in logs))
         if not events:
             raise TraceError(f"{files[0]}: {NOTHING}")
         sink.finish(report.manifests(name, options, files))

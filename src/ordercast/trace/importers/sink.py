@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +20,7 @@ from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter, arrow_schema
+from ordercast.trace.writing import move_to, naming, require_free
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,19 +38,25 @@ def best_format() -> Format:
 
 class TraceSink:
     def __init__(self, directory: Path, format: Format) -> None:
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise TraceError(f"{directory}: there is something here already: choose another place")
+        require_free(directory)
         self._directory = directory
         self._format = format
         self.scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
         """Nobody sees it: it becomes the trace at the end, or goes away."""
         try:
-            self.scratch.mkdir(parents=True)
+            self.scratch.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(directory)
+            self.scratch.mkdir()
+            self._lock = _locked(self.scratch)
         except OSError as error:
             raise TraceError(f"{directory}: cannot be written: {error.strerror}") from None
 
     def write(self, events: Iterable[Event]) -> int:
         """All of them, sorted by run, process and position; how many there were."""
+        with naming(self._directory):
+            return self._write(events)
+
+    def _write(self, events: Iterable[Event]) -> int:
         if self._format == "jsonl":
             count = 0
             with (self.scratch / "events.jsonl").open("wb") as file:
@@ -78,13 +87,54 @@ class TraceSink:
 
     def finish(self, manifests: Iterable[Manifest]) -> None:
         lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests)
-        (self.scratch / MANIFEST).write_bytes(lines)
+        with naming(self._directory):
+            (self.scratch / MANIFEST).write_bytes(lines)
         for left in self.scratch.glob("*.sqlite*"):
             left.unlink()
-        self.scratch.rename(self._directory)
+        move_to(self._directory, self.scratch)
 
     def abandon(self) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _sweep(directory: Path) -> None:
+    """Removes what imports to this place that were killed have left beside it. One that goes on
+    has its process here, or, on another machine, its lock."""
+    for left in directory.parent.glob(f".{glob.escape(directory.name)}.*"):
+        number = left.name.rpartition(".")[2]
+        if not (number.isdecimal() and left.is_dir()) or _runs(int(number)):
+            continue
+        if (lock := _locked(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True  # it is somebody else's, or none that could be asked after
+    return True
+
+
+def _locked(directory: Path) -> int | None:
+    """The lock on it, for as long as it is open; None if that is not to be had."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        lock = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+        return lock
+    return None
 
 
 _IDS = ("run", "origin", "number", "id")

@@ -8,12 +8,17 @@ for a large log than for a small one.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UsageError
 from ordercast.trace.event import Event
 from ordercast.trace.importers.base import TOO_LARGE, Job, Log, Record, Where, natural
 from ordercast.trace.importers.queries import (
@@ -45,6 +50,7 @@ __all__ = [
     "NOBODY_NOTE",
     "TIED_NOTE",
     "Store",
+    "full_disks_told",
     "gathered",
     "told_again",
     "told_otherwise",
@@ -59,6 +65,8 @@ NOBODY_NOTE = (
 TIED_NOTE = "rows of one process have the same position: these are in the order of the lines"
 AT_ONCE = 10_000
 LAST = 2**63 - 2
+_SORTING = "/var/tmp"  # noqa: S108
+"""Where SQLite sorts, if the environment does not say."""
 
 
 def told_again(count: int) -> str:
@@ -67,6 +75,36 @@ def told_again(count: int) -> str:
 
 def told_otherwise(span: str) -> str:
     return f"the span {span} is exported a second time, and is not the same as before"
+
+
+@contextmanager
+def full_disks_told(scratch: Path) -> Iterator[None]:
+    """Within it, what SQLite says where there is no room for a store becomes one sentence."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        # The lower byte is what it is about; the rest says during what.
+        code = error.sqlite_errorcode & 0xFF
+        if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            raise
+        # Sorting takes room as well, and not where the store is.
+        sorting = Path(os.environ.get("SQLITE_TMPDIR") or os.environ.get("TMPDIR") or _SORTING)
+        temporary = [Path(tempfile.gettempdir()), *([sorting] if sorting.is_dir() else [])]
+        places = temporary if _is_under(scratch, temporary[0]) else [scratch.parent, *temporary]
+        where = min(places, key=lambda one: shutil.disk_usage(one).free)
+        way_out = "set TMPDIR to a directory with more of it"
+        if where not in temporary:
+            way_out = "write the trace to another disk"
+        why = "no room is left" if code == sqlite3.SQLITE_FULL else f"SQLite says '{error}'"
+        raise TraceError(
+            f"{where}: {why} where the log is put in order: make room there, or {way_out}"
+        ) from None
+
+
+def _is_under(scratch: Path, directory: Path) -> bool:
+    """And on the same disk."""
+    inside = scratch.resolve().is_relative_to(directory.resolve())
+    return inside and scratch.stat().st_dev == directory.stat().st_dev
 
 
 class Store:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -14,7 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.errors import OrdercastError
+from ordercast.runtime.launcher import launch
+from ordercast.runtime.plan import Plan
 from ordercast.trace import Trace
+from ordercast.trace.directory import MANIFEST
 from ordercast.trace.spans import read_log
 
 from .processes import Members
@@ -191,3 +197,21 @@ def test_a_trace_that_does_not_fit_is_told_and_the_logs_are_kept(
     assert launcher.returncode == (130 if interrupted else 1)
     assert ("Traceback" in errors) is not interrupted  # which this program does not catch
     assert sum(len(read_log(file)[1]) for file in (tmp_path / "t" / "members").glob("*.spans")) > 3
+
+
+def test_the_logs_are_kept_until_all_of_the_trace_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest comes last: where there is no room for it, the logs are all there is."""
+    write = Path.write_bytes
+
+    def write_bytes(path: Path, data: bytes) -> int:
+        if path.name == MANIFEST:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises(OrdercastError, match="No space left on device; what members wrote is in"):
+        asyncio.run(launch(Plan(run="r", processes=2, messages=3), directory=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["members"]
+    assert len(list((tmp_path / "members").glob("*.spans"))) == 2

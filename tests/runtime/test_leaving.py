@@ -67,3 +67,16 @@ def test_whoever_is_cancelled_while_leaving_leaves_nothing_behind(turns: int) ->
         await asyncio.wait(lives.values())
 
     asyncio.run(run())
+
+
+def test_whoever_leaves_twice_at_once_has_left_when_either_says_so() -> None:
+    async def run() -> None:
+        async with joined("a", "b") as (a, _):
+            first = asyncio.create_task(a.aclose())
+            await asyncio.sleep(0)
+            assert not first.done()
+            await a.aclose()
+            await asyncio.sleep(0)
+            assert first.done()
+
+    asyncio.run(run())

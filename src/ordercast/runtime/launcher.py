@@ -26,6 +26,7 @@ from ordercast.runtime.crew import Crew
 from ordercast.runtime.looks import Audience
 from ordercast.runtime.plan import MemberOutcome, Outcome, Plan, Progress
 from ordercast.trace import Manifest, TraceWriter
+from ordercast.trace.directory import MANIFEST
 
 __all__ = ["launch"]
 
@@ -49,8 +50,10 @@ async def launch(
     """
     plan.check()
     started = time.monotonic()
-    with _full_disks_told(directory), _writer(directory) as writer:
-        logs = directory / "members"
+    logs = directory / "members"
+    with _full_disks_told(directory):
+        trace = _writer(directory)
+    with _full_disks_told(directory), _kept_until_written(logs), trace as writer:
         logs.mkdir()
         crew = Crew(plan, logs, progress or (lambda step: None), audience)
         obstacle: str | None = "it was interrupted"
@@ -83,11 +86,8 @@ async def launch(
                 )
                 writer.add_manifest(manifest)
                 duration_s = time.monotonic() - started
-                try:
-                    if reader is not None:
-                        reader(manifest, who)
-                finally:
-                    shutil.rmtree(logs)
+                if reader is not None:
+                    reader(manifest, who)
     return Outcome(
         directory=directory,
         quiesced=obstacle is None,
@@ -116,6 +116,16 @@ def _writer(directory: Path) -> TraceWriter:
         raise UsageError(
             f"no trace can be written to {directory}: {error.strerror}: name another directory"
         ) from None
+
+
+@contextlib.contextmanager
+def _kept_until_written(logs: Path) -> Iterator[None]:
+    """Members' logs go when the trace is whole; before that, they are all there is."""
+    try:
+        yield
+    finally:
+        if (logs.parent / MANIFEST).exists():
+            shutil.rmtree(logs)
 
 
 @contextlib.contextmanager

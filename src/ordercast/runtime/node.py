@@ -86,6 +86,8 @@ class Node:
         self.turn = Turn(self, inputs, peers, journal=journal, log=log, on_release=self._released)
         self.closed = False
         """Whether this member has left, or is leaving."""
+        self._gone = asyncio.Event()
+        """When it has, and nothing of it goes on."""
         self._waiting: dict[asyncio.Future[None], None] = {}
         self.bundles_sent = 0
         self.bytes_sent = 0
@@ -178,8 +180,10 @@ class Node:
         )
 
     async def aclose(self, *, flush_s: float = 1.0) -> None:
-        """Give what was sent `flush_s` to be acknowledged, then end everything."""
+        """Give what was sent `flush_s` to be acknowledged, then end everything. Whoever asks for
+        it while it is being done waits for that."""
         if self.closed:
+            await self._gone.wait()
             return
         if not self.failure.done():
             self.outgoing.flush()
@@ -196,6 +200,7 @@ class Node:
                 self.failure.cancel()
             self.outgoing.wake_all()
             self.wake()
+            self._gone.set()
 
     async def _leave(self, flush_s: float) -> None:
         for peer in self.company:

@@ -318,7 +318,7 @@ def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
         )
         for result in results:
             assert isinstance(result, ordercast.DiscoveryError)
-        assert "whoever is at the address of a hung up: it runs" in str(results[1])
+        assert "whoever is at the address of a hung up and said: “it runs" in str(results[1])
         assert "no connection with b: the last one was turned away, since it runs" in str(
             results[0]
         )

@@ -126,7 +126,7 @@ class Company:
         """Someone at the peer's address hung up on us before saying who it is: no more than a
         reason why there is no connection."""
         reason = " ".join(bye.reason.split())
-        peer.trouble = f"whoever is at the address of {peer.name} hung up: {reason}"
+        peer.trouble = f"whoever is at the address of {peer.name} hung up and said: “{reason}”"
         self._note("hung_up", peer, peer.trouble)
 
     def changed(self) -> None:

@@ -236,8 +236,12 @@ class Connection(asyncio.BufferedProtocol):
         peer = self._peer or self._dialled or self._doubted
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
-        self._reception.door.turn_away(reason)
-        logger.warning(
+        door = self._reception.door
+        # Whoever does not belong here dials again and again, until somebody has mended that.
+        again = isinstance(reason, ForeignPeerError) and door.last_refused == str(reason)
+        door.turn_away(reason)
+        logger.log(
+            logging.DEBUG if again else logging.WARNING,
             "%s: dropped the connection with %s at %s: %s",
             *(self._host.name, who, address, reason),
             extra=about("refused", self._host.name, peer.name if peer is not None else None),

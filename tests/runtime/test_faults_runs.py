@@ -261,7 +261,7 @@ def cut(self):
 Link.cut = cut
 """
 LINKS_THAT_REPEAT = """
-def resume(self, received, sent):
+def resume(self, received, sent, session, known):
     self.cut()
     self.open = True
 def receive(self, data):
@@ -286,4 +286,5 @@ def test_a_link_with_a_bug_does_not_survive_losses(
     outcome, trace = run(asked, tmp_path / "trace")
     assert outcome.traffic is not None
     assert outcome.traffic.lost
-    assert broken_promises(trace) != []
+    # A promise is broken, or the others have noticed it first and ended whoever has the bug.
+    assert broken_promises(trace) or outcome.crashed

@@ -277,11 +277,7 @@ def test_a_trace_that_cannot_be_begun_is_no_trace(
     asyncio.run(run())
 
 
-def test_a_trace_whose_next_file_cannot_be_made_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = FullDisk()
-    monkeypatch.setattr(spans, "os", disk)
+def test_a_trace_whose_next_file_cannot_be_made_says_so(tmp_path: Path) -> None:
     with spans.SpanLog(tmp_path, "a", run="g", process=0, rotate_bytes=1) as log:
         tmp_path.joinpath("a-0002.spans").touch()
         with pytest.raises(TraceError, match=r"a-0002.spans: File exists"):

@@ -25,8 +25,8 @@ import pyspark
 from ordercast.pipeline.java import class_archive
 
 SPARK_HOME = Path(pyspark.__file__).parent
-START_S = 60
-ANSWER_S = 200
+PATIENCE_S = 200
+"""On busy cores, two drivers and their workers take a minute for what takes ten seconds alone."""
 LOOK_S = 0.05
 """Between two looks at all processes of this machine, which are work themselves."""
 
@@ -147,7 +147,7 @@ class Driver:
     def answer(self) -> tuple[int, str, str]:
         """Its exit code, what it printed, and its complaints, without how far Spark was; it must
         leave nothing else behind."""
-        output, told = self.process.communicate(timeout=ANSWER_S)
+        output, told = self.process.communicate(timeout=PATIENCE_S)
         lines = told.splitlines(keepends=True)
         errors = "".join(line for line in lines if not re.fullmatch(r"… \d+ of \d+ tasks\n", line))
         assert session_pids(self.process.pid) == []
@@ -160,10 +160,10 @@ class Driver:
         self.process.communicate()
 
 
-def until(condition: Callable[[], object], what: str, timeout_s: float = START_S) -> None:
-    deadline = time.monotonic() + timeout_s
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited {timeout_s} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain for {what}"
         time.sleep(LOOK_S)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from ordercast.runtime.collect import collect
 from ordercast.trace import Trace, TraceWriter
-from ordercast.trace.spans import Span, SpanLog
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span
 
 LIFE = [Span("send", 100, 0, 1, 2, 8)]
 SECOND_LIFE = [Span("crash", 900), Span("recover", 900), Span("send", 950, 0, 3, 1, 8)]

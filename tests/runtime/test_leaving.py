@@ -80,3 +80,31 @@ def test_whoever_leaves_twice_at_once_has_left_when_either_says_so() -> None:
             assert first.done()
 
     asyncio.run(run())
+
+
+def test_who_has_begun_to_leave_sends_nothing_any_more() -> None:
+    """Neither while it leaves, nor in the turns after that in which something is still done."""
+    refused = []
+
+    async def send(group: ordercast.Group, times: int) -> None:
+        for _ in range(times):
+            try:
+                await group.send(b"too late")
+            except ordercast.UsageError as error:
+                refused.append(str(error))
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            await (await a.send(b"in time")).delivered_by("b")
+            leaving = asyncio.create_task(a.aclose())
+            await asyncio.sleep(0)
+            await send(a, 50)
+            await leaving
+            await send(a, 50)
+            assert await take(b, 1) == ["a:1 in time"]
+            assert b._node.core.delivered == a._node.core.sent == 1
+
+    asyncio.run(run())
+    assert len(refused) == 100
+    assert {*refused} == {"this member has left the group: it can neither send nor receive"}

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import ordercast
-from ordercast import Group, Settings, UsageError
+from ordercast import Group, Settings, TraceError, UsageError
 from ordercast.testing import World
 from ordercast.testing import run as run_story
+from ordercast.trace.spans import log_files, read_log
 
 from .helpers import until
 from .test_join import addresses, take
@@ -381,3 +382,37 @@ def test_whoever_comes_back_after_it_was_given_up_is_told_however_late() -> None
         return fates.ended
 
     assert "does not let a in" in run_story(story)["a"]
+
+
+@pytest.mark.parametrize("damage", ["zeros", "no head"])
+def test_a_trace_that_a_power_loss_damaged_is_mended_from_the_journal(
+    tmp_path: Path, damage: str
+) -> None:
+    trace = tmp_path / "t"
+
+    def rows() -> list[tuple[str, int | None]]:
+        found = (span for file in log_files(trace, "a") for span in read_log(file)[1])
+        return [(span.kind, span.first) for span in found]
+
+    async def run() -> None:
+        async with Pair(tmp_path, sync="disk") as pair:
+            a, b = await asyncio.gather(pair.join("a", trace=trace), pair.join("b"))
+            for number in range(3):
+                await a.send(b"%d" % number)
+            await take(a, 3)
+            await pair.leave("a")
+            before = rows()
+            (file,) = log_files(trace, "a")
+            whole = file.read_bytes()
+            file.write_bytes(b"" if damage == "no head" else whole[:-20] + bytes(20))
+            with pytest.raises(TraceError, match=r"a-0001.spans"):
+                await pair.join("a", trace=trace, journal=tmp_path / "new")
+            await pair.leave("a")
+            a = await pair.join("a", trace=trace)
+            await a.send(b"3")
+            assert await take(b, 4) == [f"a:{number + 1} {number}" for number in range(4)]
+            await take(a, 1)
+            assert rows()[: len(before)] == before
+            assert ("send", 4) in rows()[len(before) :]
+
+    asyncio.run(run())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import ordercast
-from ordercast import Group, JournalError, OrdercastError, UsageError
+from ordercast import Group, JournalError, OrdercastError, TraceError, UsageError
 from ordercast.runtime.ask_status import ask
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.logs import JsonFormatter
@@ -113,6 +113,18 @@ def test_a_journal_that_is_removed_under_a_member_fails_it(tmp_path: Path) -> No
             shutil.rmtree(tmp_path / "journal")
             async with asyncio.timeout(20):
                 with pytest.raises(JournalError, match=r"the journal in .*/journal is lost: "):
+                    await _send_for_ever(a)
+
+    asyncio.run(run())
+
+
+def test_a_trace_that_is_removed_under_a_member_fails_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with joined("a", trace=tmp_path / "trace") as (a,):
+            await (await a.send(b"seen")).stable()
+            shutil.rmtree(tmp_path / "trace")
+            async with asyncio.timeout(20):
+                with pytest.raises(TraceError, match=r"the trace in .*/trace is lost: "):
                     await _send_for_ever(a)
 
     asyncio.run(run())

@@ -13,7 +13,8 @@ import pytest
 from ordercast import Group, Settings, TraceError
 from ordercast.runtime import outgoing, timers, turn
 from ordercast.runtime.peer import Peer
-from ordercast.trace import spans
+from ordercast.trace import span_log
+from ordercast.trace.spans import Span, log_files, read_log
 
 from .helpers import until
 from .test_join import joined, take
@@ -232,7 +233,7 @@ def test_a_member_whose_trace_cannot_be_written_stops(
     sync: Literal["write", "disk"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk()
-    monkeypatch.setattr(spans, "os", disk)
+    monkeypatch.setattr(span_log, "os", disk)
     words = rf"the trace cannot be written: {tmp_path}/t/a-0001.spans: No space left .* has room"
 
     async def run() -> None:
@@ -252,8 +253,8 @@ def test_a_member_whose_trace_cannot_be_written_stops(
             a = await pair.join("a", trace=tmp_path / "t")  # and what the trace lacks is added
             await a.send(b"3")
             assert await take(b, 2) == ["a:2 2", "a:3 3"]
-            (file,) = spans.log_files(tmp_path / "t", "a")
-            sends = [span for span in spans.read_log(file)[1] if span.kind == "send"]
+            (file,) = log_files(tmp_path / "t", "a")
+            sends = [span for span in read_log(file)[1] if span.kind == "send"]
             assert [span.first for span in sends] == [1, 2, 3]
 
     asyncio.run(run())
@@ -263,7 +264,7 @@ def test_a_trace_that_cannot_be_begun_is_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk()
-    monkeypatch.setattr(spans, "os", disk)
+    monkeypatch.setattr(span_log, "os", disk)
 
     async def run() -> None:
         disk.full = True
@@ -278,8 +279,8 @@ def test_a_trace_that_cannot_be_begun_is_no_trace(
 
 
 def test_a_trace_whose_next_file_cannot_be_made_says_so(tmp_path: Path) -> None:
-    with spans.SpanLog(tmp_path, "a", run="g", process=0, rotate_bytes=1) as log:
+    with span_log.SpanLog(tmp_path, "a", run="g", process=0, rotate_bytes=1) as log:
         tmp_path.joinpath("a-0002.spans").touch()
         with pytest.raises(TraceError, match=r"a-0002.spans: File exists"):
-            log.write([spans.Span("join", 1)])
-    assert [span.kind for span in spans.read_log(tmp_path / "a-0001.spans")[1]] == ["join"]
+            log.write([Span("join", 1)])
+    assert [span.kind for span in read_log(tmp_path / "a-0001.spans")[1]] == ["join"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 from ordercast.errors import TraceError
 from ordercast.trace import Event, Manifest, read_events, read_manifests, unrolled
-from ordercast.trace.gather import Gathered, gather, is_to_be_gathered
-from ordercast.trace.spans import EXCERPTS_MAX, Span, SpanLog, rows_of
+from ordercast.trace import gather as gathering
+from ordercast.trace.gather import RECORD, Gathered, gather, is_to_be_gathered
+from ordercast.trace.importers import source_files
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import EXCERPTS_MAX, Head, Span, read_log, rows_of
 
 MANIFEST = Manifest("r", ("a", "b"), order="causal_vector", dissemination="majority_acks")
 
@@ -76,6 +80,87 @@ def test_logs_are_gathered_when_they_are_newer_than_the_trace(tmp_path: Path) ->
     assert gather(tmp_path) == Gathered(2, 5)
 
 
+def write(directory: Path, *names: str) -> None:
+    """A log for each of them, which has two rows more now."""
+    for name in names:
+        with SpanLog(directory, name, run="r", process="abc".index(name), manifest=MANIFEST) as log:
+            log.write([Span("deliver", 1, 0, 1, 2, 3)])
+
+
+def test_a_log_that_comes_later_is_gathered_whatever_its_time(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere", "c")
+    write(tmp_path / "trace", "a", "b")
+    gather(tmp_path / "trace")
+    shutil.copy2(tmp_path / "elsewhere" / "c-0001.spans", tmp_path / "trace")  # with its times
+    assert is_to_be_gathered(tmp_path / "trace")
+    assert gather(tmp_path / "trace") == Gathered(3, 6)
+    assert not is_to_be_gathered(tmp_path / "trace")
+
+
+def test_rows_that_are_written_while_others_are_read_are_gathered_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(file: Path) -> tuple[Head, list[Span]]:
+        found = read_log(file)
+        if file.name == "b-0001.spans":
+            write(tmp_path, "a", "b")
+        return found
+
+    write(tmp_path, "a", "b")
+    monkeypatch.setattr(gathering, "read_log", read)
+    assert gather(tmp_path) == Gathered(2, 4)
+    monkeypatch.undo()
+    assert is_to_be_gathered(tmp_path)
+    assert gather(tmp_path) == Gathered(2, 8)
+    assert not is_to_be_gathered(tmp_path)
+
+
+def test_a_trace_outlives_its_logs(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}-0001.spans").unlink()
+        assert not is_to_be_gathered(tmp_path)
+    assert len(list(read_events(tmp_path))) == 4
+
+
+@pytest.mark.parametrize("record", [None, b"", b'{"a-0001.spans": 7}', b"\xff"])
+def test_logs_are_gathered_again_if_nobody_can_tell_what_they_were(
+    tmp_path: Path, record: bytes | None
+) -> None:
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    if record is None:
+        (tmp_path / RECORD).unlink()
+    else:
+        (tmp_path / RECORD).write_bytes(record)
+    assert is_to_be_gathered(tmp_path)
+
+
+def test_what_was_not_gathered_to_the_end_is_gathered_again(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    whole = (tmp_path / "b-0001.spans").read_bytes()
+    found = (tmp_path / "b-0001.spans").stat()
+    (tmp_path / "b-0001.spans").write_bytes(b"")
+    with pytest.raises(TraceError, match="does not say whose it is"):
+        gather(tmp_path)
+    (tmp_path / "b-0001.spans").write_bytes(whole)
+    os.utime(tmp_path / "b-0001.spans", ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert is_to_be_gathered(tmp_path)
+
+
+def test_what_is_known_of_the_logs_is_no_part_of_the_trace(tmp_path: Path) -> None:
+    write(tmp_path / "trace", "a", "b")
+    gather(tmp_path / "trace")
+    assert read_manifests(tmp_path / "trace") == [MANIFEST]
+    assert len(list(read_events(tmp_path / "trace"))) == 4
+    names = {"a-0001.spans", "b-0001.spans", "manifest.jsonl"}
+    assert {file.name for file in source_files([tmp_path / "trace"])} == names
+    copy = shutil.copytree(tmp_path / "trace", tmp_path / "copy")
+    assert not is_to_be_gathered(copy)
+
+
 def test_excerpts_come_into_the_manifest(tmp_path: Path) -> None:
     for process, name in enumerate("ab"):
         with SpanLog(tmp_path, name, run="r", process=process, manifest=MANIFEST) as log:
@@ -87,6 +172,14 @@ def test_excerpts_come_into_the_manifest(tmp_path: Path) -> None:
     payloads = manifest.extra["payloads"]
     assert (payloads["0:3"], payloads["0:4"], payloads["1:3"]) == ("why?", "so", "0")
     assert len(payloads) == 2 + EXCERPTS_MAX
+
+
+def test_a_file_that_does_not_say_whose_it_is_is_refused(tmp_path: Path) -> None:
+    with SpanLog(tmp_path, "a", run="r", process=0, rotate_bytes=1) as log:
+        log.write([Span("join", 1)])
+    (tmp_path / "a-0001.spans").write_bytes(b"")
+    with pytest.raises(TraceError, match=r"a-0001.spans: not a log of spans: it does not say"):
+        gather(tmp_path)
 
 
 def test_two_logs_of_one_process_are_refused(tmp_path: Path) -> None:

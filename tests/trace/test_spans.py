@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import TraceError
-from ordercast.trace.spans import Span, SpanLog, log_files, read_log, rows_of, sizes_of
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span, log_files, read_log, rows_of, sizes_of
 
 SPANS = [
     Span("send", 10, 0, 1, 3, [5, 0, 7], 10, (0, 2)),
@@ -103,3 +105,125 @@ def test_what_is_no_log_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(TraceError, match="does not say whose it is"):
         read_log(path)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("written", [0, 3, None])
+def test_a_writer_killed_before_a_file_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, written: int | None
+) -> None:
+    put = SpanLog._put
+
+    def die(self: SpanLog, data: bytes) -> None:
+        if self._number == number:
+            put(self, data[:written])
+            raise Killed
+        put(self, data)
+
+    monkeypatch.setattr(SpanLog, "_put", die)
+    with pytest.raises(Killed):
+        log(tmp_path, rotate_bytes=1).write(SPANS)
+    monkeypatch.undo()
+    before = SPANS if number == 2 else []
+    assert read_all(tmp_path) == before
+    with log(tmp_path, rotate_bytes=1) as writer:
+        assert writer.position == sum(span.count for span in before)
+        writer.write([Span("leave", 99)])
+    assert read_all(tmp_path) == [*before, Span("leave", 99)]
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_a_log_whose_older_files_were_put_away_goes_on_with_the_newest(tmp_path: Path) -> None:
+    with log(tmp_path, rotate_bytes=1) as writer:
+        writer.write(SPANS)
+    (tmp_path / "a-0001.spans").unlink()
+    with log(tmp_path, rotate_bytes=1) as writer:
+        writer.write([Span("leave", 99)])
+        writer.look()
+    assert [file.name for file in log_files(tmp_path)] == ["a-0002.spans", "a-0003.spans"]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_log_that_is_removed_under_its_writer_is_noticed(tmp_path: Path, copied: bool) -> None:
+    place = tmp_path / "trace"
+    with log(place) as writer:
+        writer.write(SPANS)
+        writer.look()
+        shutil.move(place, tmp_path / "elsewhere")
+        if copied:
+            shutil.copytree(tmp_path / "elsewhere", place)
+        with pytest.raises(TraceError) as told:
+            writer.look()
+        assert str(told.value) == (
+            f"the trace in {place} is lost: {place}/a-0001.spans was removed or moved while the "
+            "member was writing to it; start the member again, with another trace directory, or "
+            "with its journal once the file is back"
+        )
+    writer.look()
+
+
+def test_a_program_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with log(Path("trace"), rotate_bytes=1) as writer:
+        monkeypatch.chdir("elsewhere")
+        writer.look()
+        writer.write(SPANS)
+        writer.look()
+    assert len(log_files(tmp_path / "trace")) == 2
+
+
+def test_zeros_at_the_end_are_cut_off_only_for_who_has_a_journal(tmp_path: Path) -> None:
+    with log(tmp_path) as writer:
+        for span in SPANS:
+            writer.write([span])
+    (file,) = log_files(tmp_path)
+    data = file.read_bytes()
+    for lost in range(1, len(data) + 1):
+        file.write_bytes(data[:-lost] + bytes(lost))
+        with pytest.raises(TraceError, match=r"byte \d+: not a span|whose it is"):
+            read_log(file)
+        with log(tmp_path) as writer:
+            with pytest.raises(TraceError, match=r"byte \d+: not a span|whose it is"):
+                assert writer.position
+            with pytest.raises(TraceError, match=r"byte \d+: not a span|whose it is"):
+                writer.write([Span("leave", 99)])
+            assert file.stat().st_size == len(data), "it is as it was"
+            writer.mend()
+            place = writer.position
+            writer.write([Span("leave", 99)])
+        whole = read_all(tmp_path)[:-1]
+        assert whole == SPANS[: len(whole)]
+        assert place == sum(span.count for span in whole)
+        assert len(whole) < len(SPANS)
+
+
+@pytest.mark.parametrize("left", [b"", bytes(100), b"\0\0\0\x20half a head"])
+def test_a_last_file_without_a_head_is_begun_anew_for_who_has_a_journal(
+    tmp_path: Path, left: bytes
+) -> None:
+    with log(tmp_path, rotate_bytes=1) as writer:
+        writer.write(SPANS)
+    (tmp_path / "a-0002.spans").write_bytes(left)
+    with log(tmp_path) as writer:
+        with pytest.raises(TraceError, match=r"a-0002.spans"):
+            assert writer.position
+        writer.mend()
+        assert writer.position == 9
+        writer.write([Span("leave", 99)])
+        writer.look()
+    assert [read_log(file)[0].position for file in log_files(tmp_path)] == [0, 9]
+    assert read_all(tmp_path) == [*SPANS, Span("leave", 99)]
+
+
+def test_nobody_mends_what_is_not_the_last_file(tmp_path: Path) -> None:
+    with log(tmp_path, rotate_bytes=1) as writer:
+        writer.write(SPANS)
+    (tmp_path / "a-0001.spans").write_bytes(b"")
+    (tmp_path / "a-0002.spans").write_bytes(b"")
+    with pytest.raises(TraceError, match=r"a-0001.spans: not a log of spans"):
+        log(tmp_path)

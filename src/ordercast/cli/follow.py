@@ -25,7 +25,8 @@ from ordercast.runtime.plan import Plan, Progress
 from ordercast.trace.directory import MANIFEST
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.news import News, Said, Status
-from ordercast.trace.spans import Span, SpanLog, log_files, read_log
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span, log_files, read_log
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, promised
 
 if TYPE_CHECKING:

@@ -45,7 +45,8 @@ def collect(
     for file in log_files(logs, f"p{process}"):
         if not file.stat().st_size:
             continue  # no room on the disk even for how it begins, as the member has said
-        spans = read_log(file)[1]
+        head, spans = read_log(file)
+        position = head.position
         payloads |= excerpts_in(spans, at_most=EXCERPTS_MAX - len(payloads))
         for span in spans:
             if span.kind == "crash":

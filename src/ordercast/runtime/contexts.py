@@ -23,6 +23,7 @@ __all__ = [
     "KeyFiles",
     "make_context",
     "own_certificate",
+    "try_list",
 ]
 
 HANDSHAKE_TURNS = 10
@@ -33,7 +34,11 @@ NOT_YET_VALID = 9
 EXPIRED = 10
 REVOKED = 23
 OTHER_ISSUER = {7, 18, 19, 20, 21, 30}
-_USELESS_LIST = {3, 5, 8, 11, 12}
+_LIST_NOT_YET_VALID = 11
+_LIST_LAPSED = 12
+_USELESS_LIST = {3, 5, 8, _LIST_NOT_YET_VALID, _LIST_LAPSED}
+_AFTER_THE_LIST = {NOT_YET_VALID, EXPIRED, REVOKED}
+"""What OpenSSL finds only once it has found nothing wrong with the list itself."""
 
 
 class KeyFiles(NamedTuple):
@@ -91,9 +96,7 @@ def own_certificate(
     files: KeyFiles, server: ssl.SSLContext, client: ssl.SSLContext
 ) -> Mapping[str, object]:
     """Shake hands with oneself, and look at what has been shown."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    calling = client.wrap_bio(to_client, to_server)
-    called = server.wrap_bio(to_server, to_client, server_side=True)
+    calling, called = _ends(client, server)
     pending = [calling, called]
     try:
         for _ in range(HANDSHAKE_TURNS):
@@ -104,6 +107,37 @@ def own_certificate(
         raise UsageError(f"{files.certificate} cannot be used: {error.reason}") from None
     assert not pending, "a handshake in memory that does not end"
     return calling.getpeercert() or {}
+
+
+def try_list(file: Path, *, trusting: ssl.SSLContext, showing: ssl.SSLContext) -> bool:
+    """Whether our own certificate is on the list, which must be one of the CA that we trust.
+
+    It is tried on what is in memory since the start: the member's files may have expired since, or
+    be replaced just now, and others are to be shut out all the same.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags = trusting.verify_flags
+    context.load_verify_locations(cadata=b"".join(trusting.get_ca_certs(binary_form=True)))
+    heed(context, file)
+    calling, called = _ends(context, showing)
+    try:
+        for _ in range(HANDSHAKE_TURNS):
+            if _advance(calling):  # it has seen the certificate, and that is all we want
+                return False
+            _advance(called)
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _AFTER_THE_LIST:
+            return error.verify_code == REVOKED
+        raise UsageError(_flaw_of_list(file, error, "the CA of this member")) from None
+    raise AssertionError("a handshake in memory that does not end")
+
+
+def _ends(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Of a connection in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    calling = client.wrap_bio(to_client, to_server)
+    return calling, server.wrap_bio(to_server, to_client, server_side=True)
 
 
 def _advance(end: ssl.SSLObject) -> bool:
@@ -126,7 +160,17 @@ def _flaw(files: KeyFiles, context: ssl.SSLContext, error: ssl.SSLCertVerificati
     if error.verify_code == REVOKED:
         return f"{files.certificate} has been revoked: make a new one with 'ordercast keys'"
     if error.verify_code in _USELESS_LIST:
-        return f"{list_beside(files.ca)} is not a list that the CA in {files.ca} has signed"
+        return _flaw_of_list(list_beside(files.ca), error, f"the CA in {files.ca}")
     if error.verify_code in OTHER_ISSUER:
         return f"{files.certificate} was not issued by the CA in {files.ca}: take both of one group"
     return f"{files.certificate} cannot be used: {error.verify_message}"
+
+
+def _flaw_of_list(file: Path, error: ssl.SSLCertVerificationError, ca: str) -> str:
+    if error.verify_code == _LIST_LAPSED:
+        return f"{file} is not valid any more: make a new list"
+    if error.verify_code == _LIST_NOT_YET_VALID:
+        return f"{file} is not valid yet: is the clock of this machine right?"
+    if error.verify_code in _USELESS_LIST:
+        return f"{file} is not a list that {ca} has signed"
+    return f"{file} cannot be used: {error.verify_message}"

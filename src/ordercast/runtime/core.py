@@ -65,9 +65,11 @@ class Core(State):
         if message is not None:
             self._at_hand = opened = Opened(message.id, *unpack(message))
         effects = self.stack.receive(source, decoded)
-        if message is not None and self.recording:
-            control = len(packet) - len(message.payload)
-            self._note("receive", self.clock_us(), opened, control)
+        if message is not None:
+            self.rows += len(opened.payloads)
+            if self.recording:
+                control = len(packet) - len(message.payload)
+                self._note("receive", self.clock_us(), opened, control)
         before = self.delivered
         self._perform(effects)
         if message is not None and self.delivered == before:
@@ -132,8 +134,9 @@ class Core(State):
                     accepted = None
                 self._put(effect.to, packet, own=own)
             elif isinstance(effect, Accept):
+                opened = self._open(effect.message)
+                self.rows += len(opened.payloads)
                 if self.recording:
-                    opened = self._open(effect.message)
                     accepted = self._note("send", self.clock_us(), opened)
                     accepted.destinations = effect.message.destinations
                     if chars := self.excerpt_chars:
@@ -163,6 +166,7 @@ class Core(State):
         )
         count = len(opened.payloads)
         self.delivered += count
+        self.rows += count
         self.last[origin] = max(self.last[origin], opened.first + count - 1)
         if self.arrivals:
             self.arrivals.pop(message.id, None)
@@ -200,11 +204,10 @@ class Core(State):
     ) -> Span:
         count, sizes = len(opened.payloads), opened.sizes()
         span = Span(kind, time_us, opened.id[0], opened.first, count, sizes, control_bytes)
-        self.rows += count
         self.spans.append(span)
         return span
 
     def _mark(self, kind: Kind) -> None:
+        self.rows += 1
         if self.recording:
-            self.rows += 1
             self.spans.append(Span(kind, self.clock_us()))

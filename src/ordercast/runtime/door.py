@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import ssl
 from socket import gaierror
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.connection import Connection
@@ -30,8 +31,6 @@ from ordercast.runtime.logs import about
 from ordercast.runtime.revoked import RevokedList
 
 if TYPE_CHECKING:
-    import ssl
-
     from ordercast.runtime.keys import Credentials
     from ordercast.runtime.node import Node
 
@@ -40,6 +39,8 @@ __all__ = ["Door"]
 ASK_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 2.0
 """How often to see whether certificates have been revoked."""
+TELL_EVERY_S = 60.0
+"""That nobody can come in, for want of file descriptors: a line at most so often."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class Door:
         """Why the last one of them did."""
         self.handshakes = Handshakes(name)
         self._server: asyncio.Server | None = None
+        self._complaints: Complaints | None = None
+        self._next_line_s = 0.0
         self._revoked = RevokedList(credentials) if credentials is not None else None
         self._next_look: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.WriteTransport] = set()
@@ -68,7 +71,7 @@ class Door:
     async def open(self, host: str, port: int = 0) -> Address:
         loop = asyncio.get_running_loop()
         if self.credentials is not None:
-            self.handshakes.watch(self.credentials.server, timeout_s=ASK_TIMEOUT_S)
+            self._stamp(self.credentials)
             self._look_at_revoked()
         try:
             # It serves once it is known here: whoever is cancelled meanwhile has it closed.
@@ -80,6 +83,8 @@ class Door:
                 ssl_handshake_timeout=ASK_TIMEOUT_S if self.credentials else None,
                 start_serving=False,
             )
+            self._complaints = Complaints.of(loop)
+            self._complaints.doors.add(self)
             await self._server.start_serving()
         except OSError as error:
             why = error.strerror if isinstance(error, gaierror) else os.strerror(error.errno or 0)
@@ -91,6 +96,8 @@ class Door:
             self._next_look.cancel()
         if self._server is not None:
             self._server.close()
+        if self._complaints is not None:
+            self._complaints.forget(self)
         for transport in self._waiting:
             transport.abort()
 
@@ -116,10 +123,29 @@ class Door:
         self.turned_away += 1
         self.last_refused = str(reason)
 
+    def cannot_accept(self, listening: Any, error: Any) -> bool:
+        """Whether it is our socket on which the loop could not accept a connection."""
+        ours = self._server.sockets if self._server is not None else ()
+        if listening.fileno() not in [each.fileno() for each in ours]:
+            return False
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._next_line_s:
+            self._next_line_s = now_s + TELL_EVERY_S
+            logger.warning(
+                "%s: nobody can come in: %s (how many a process may have says 'ulimit -n')",
+                *(self.name, error.strerror),
+                extra=about("cannot_accept", self.name),
+            )
+        return True
+
     def check_name(self, name: str, transport: asyncio.BaseTransport) -> None:
         """A member's name is in its certificate: nobody can speak for another."""
         if self.credentials is not None:
-            proven = peer_name(transport.get_extra_info("ssl_object"), self.group)
+            shown: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+            proven = peer_name(shown, self.group)
+            contexts = self.credentials.server, self.credentials.client
+            if not isinstance(shown, tuple(context.sslobject_class for context in contexts)):
+                raise PeerError("there is a newer list of revoked certificates than it has passed")
             if proven != name:
                 raise PeerError(f"it says it is {name!r}, and its certificate says {proven!r}")
 
@@ -152,8 +178,17 @@ class Door:
         assert self._revoked is not None
         loop = asyncio.get_running_loop()
         self._next_look = loop.call_later(LOOK_EVERY_S, self._look_at_revoked)
-        if self._revoked.renewed() and self.node is not None:
-            self.node.reception.hang_up()
+        if self._revoked.renewed():
+            assert self.credentials is not None
+            self._stamp(self.credentials)
+            if self.node is not None:
+                self.node.reception.hang_up()
+
+    def _stamp(self, credentials: Credentials) -> None:
+        """Tell connections that begin now, by a class of their own, from those that began before:
+        a handshake that was under way when a list came may not have looked at it."""
+        self.handshakes.watch(credentials.server, timeout_s=ASK_TIMEOUT_S)
+        credentials.client.sslobject_class = type("Calling", (ssl.SSLObject,), {})
 
     def _protocol(self) -> asyncio.BaseProtocol:
         if self.node is not None:
@@ -182,6 +217,40 @@ class Door:
         finally:
             self._waiting.discard(transport)
             writer.close()
+
+
+class Complaints:
+    """What a loop calls when something fails that nobody waits for, if its program has not said.
+
+    It does what asyncio does, but for doors without file descriptors for those who knock: asyncio
+    would write hundreds of tracebacks a second (python/cpython#151615). A program's own handler is
+    left alone, and this one leaves with the last door.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.doors: set[Door] = set()
+        self._loop = loop
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> Complaints:
+        found = loop.get_exception_handler()
+        if isinstance(found, cls):
+            return found
+        made = cls(loop)
+        if found is None:
+            loop.set_exception_handler(made)
+        return made
+
+    def forget(self, door: Door) -> None:
+        self.doors.discard(door)
+        if not self.doors and self._loop.get_exception_handler() is self:
+            self._loop.set_exception_handler(None)
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        listening, error = context.get("socket"), context.get("exception")
+        is_about_accepting = listening is not None and isinstance(error, OSError)
+        if not (is_about_accepting and any(d.cannot_accept(listening, error) for d in self.doors)):
+            loop.default_exception_handler(context)
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> object:

@@ -22,7 +22,7 @@ from ordercast.runtime.node import Node
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.wishes import check_wishes
 from ordercast.trace import Manifest
-from ordercast.trace.spans import SpanLog
+from ordercast.trace.span_log import SpanLog
 
 __all__ = ["join"]
 

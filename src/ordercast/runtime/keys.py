@@ -21,7 +21,7 @@ from typing import Self
 from msgspec import Struct
 
 from ordercast.errors import PeerError, SetupError, UsageError
-from ordercast.runtime.contexts import KeyFiles, make_context, own_certificate
+from ordercast.runtime.contexts import KeyFiles, make_context, own_certificate, try_list
 from ordercast.runtime.revoked import heed, list_beside
 
 __all__ = [
@@ -130,6 +130,8 @@ class Credentials(Struct, frozen=True, kw_only=True):
     me: str
     server: ssl.SSLContext
     client: ssl.SSLContext
+    mirror: ssl.SSLContext
+    """Shows our certificate to nobody but ourselves, when there is a list to try on it."""
     expires: datetime
     files: KeyFiles
 
@@ -158,13 +160,24 @@ class Credentials(Struct, frozen=True, kw_only=True):
         expires = datetime.fromtimestamp(expires_s, UTC)
         if expires_s - time.time() < EXPIRES_SOON_S:
             logger.warning("%s expires on %s: make a new one", files.certificate, expires.date())
-        return cls(group=group, me=me, server=server, client=client, expires=expires, files=files)
+        return cls(
+            group=group,
+            me=me,
+            server=server,
+            client=client,
+            mirror=make_context(files, serves=True),
+            expires=expires,
+            files=files,
+        )
 
-    def renew(self) -> None:
-        """Heed the list of revoked certificates that is there now, once it has been tried out."""
-        self.load(self.files, group=self.group, me=self.me)
+    def heed_new_list(self) -> bool:
+        """Heed the list of revoked certificates that is there now, once it has been tried out.
+        Whether our own is on it."""
+        file = list_beside(self.files.ca)
+        found = try_list(file, trusting=self.client, showing=self.mirror)
         for context in (self.server, self.client):
-            heed(context, list_beside(self.files.ca))
+            heed(context, file)
+        return found
 
 
 def peer_name(peer: ssl.SSLObject | ssl.SSLSocket | Mapping[str, object] | None, group: str) -> str:

@@ -17,7 +17,7 @@ from ordercast.runtime.node import Node
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.weather import Weather
-from ordercast.trace.spans import SpanLog
+from ordercast.trace.span_log import SpanLog
 
 __all__ = ["living"]
 
@@ -84,6 +84,7 @@ async def living(
         )
         if memory is not None:
             memory.on_failure = node.fail
+        node.pulse.log = log
         around.on_kill(partial(_forget, node, memory, log))
         try:
             node.start(recovered=recovered)

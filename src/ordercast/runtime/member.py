@@ -45,7 +45,7 @@ from ordercast.runtime.node import HOST, Node
 from ordercast.runtime.samples import WatchedLog, keep_reporting, sample_of
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.weather import Weather
-from ordercast.trace.spans import SpanLog
+from ordercast.trace.span_log import SpanLog
 
 __all__ = ["main", "payload_of"]
 

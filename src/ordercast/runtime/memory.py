@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, Self
 
-from ordercast.errors import UsageError
+from ordercast.errors import JournalError, UsageError
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import replay
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal, Segment
 from ordercast.runtime.surroundings import surroundings
-from ordercast.trace.spans import SpanLog
+from ordercast.trace.span_log import SpanLog
 
 __all__ = ["Memory"]
 
@@ -60,19 +60,17 @@ class Memory:
                 f"messages from position {self.journal.taken + 1} on were never taken, and nothing "
                 f"is skipped: replay from there or from earlier, not from {replay_from}"
             )
-        segments = [recovered] if replay_from is None else self._segments_from(replay_from)
-        core = Core.restore(segments[0].snapshot)
-        before = core.rows
-        core.attach(clock_us=surroundings().clock_us, recording=log is not None)
-        for segment in segments:
-            replay(core, segment.records())
+        core = Core.restore(recovered.snapshot)
         if log is not None:
-            positions = accumulate((span.count for span in core.spans), initial=before)
-            log.write(
-                span
-                for span, position in zip(core.spans, positions, strict=False)
-                if position >= log.position
-            )
+            log.mend()
+            if log.position < core.rows:
+                self._fill(log, core.rows)
+        if replay_from is None:
+            _replay(core, [recovered], log)
+        else:
+            first, *rest = self._segments_from(replay_from)
+            core = Core.restore(first.snapshot)
+            _replay(core, [first, *rest], log)
         for link in core.links.values():  # all of this is in the journal, or has never happened
             link.commit(link.sent, link.received)
         self.journal.forget_beyond(core.delivered)
@@ -93,6 +91,26 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _fill(self, log: SpanLog, rows: int) -> None:
+        """A member that was killed, or whose machine was, may have begun a segment before its log
+        had all the rows until there: then the segments before have them. If these are gone, or it
+        is another log than last time, it has a hole from now on."""
+        segments: list[Segment] = []
+        try:
+            for segment in reversed([*self.journal.history()]):
+                segments.insert(0, segment)
+                core = Core.restore(segment.snapshot)
+                if core.rows <= log.position:
+                    _replay(core, segments, log)
+                    return
+        except JournalError as error:  # the newest segment is whole, and enough to go on
+            logger.warning("the trace is not filled up: %s", error)
+        logger.warning(
+            "%s: the trace lacks %d rows of this member, which are not in its journal any more",
+            *(log.directory, rows - log.position),
+        )
+        log.skip_to(rows)
+
     def _segments_from(self, position: int) -> list[Segment]:
         """The newest segments that hold everything delivered from a position on."""
         assert self.journal.recovered is not None
@@ -110,3 +128,15 @@ class Memory:
     def _failed(self, error: BaseException) -> None:
         if self.on_failure is not None:
             self.on_failure(error)
+
+
+def _replay(core: Core, segments: Sequence[Segment], log: SpanLog | None) -> None:
+    """What they hold happens to this core, the state before them. The log gets what it lacks."""
+    before = core.rows
+    core.attach(clock_us=surroundings().clock_us, recording=log is not None)
+    for segment in segments:
+        replay(core, segment.records())
+    if log is not None:
+        positions = accumulate((span.count for span in core.spans), initial=before)
+        lacking = zip(core.spans, positions, strict=False)
+        log.write([span for span, position in lacking if position >= log.position])

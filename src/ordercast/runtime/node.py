@@ -189,7 +189,7 @@ class Node:
             self.outgoing.flush()
             self.turn.end_timers()
             self.turn.commit()
-        self.closed = True
+        self.closed = self.outgoing.busy = True
         self._stop()
         try:
             await self._leave(flush_s)

@@ -173,7 +173,8 @@ class Outgoing:
     def _measure(self) -> None:
         outstanding = self._node.core.standing.outstanding()
         self._full = outstanding > self._node.settings.window_bytes
-        self.busy = self._full or self._barred or self.bytes >= self.limit
+        crowded = self._full or self._barred or self.bytes >= self.limit
+        self.busy = crowded or self._node.over
 
     def stuck_on(self, process: int) -> bool:
         """Is it this member's application that others wait for? Not if there is little that was

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ordercast.errors import TraceError
 from ordercast.runtime.detector import Attention
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.peer import Peer
+    from ordercast.trace.span_log import SpanLog
 
 __all__ = ["Pulse"]
 
@@ -22,6 +24,8 @@ class Pulse:
         self._every_s = node.settings.heartbeat_s
         self._attention = Attention(2 * self._every_s, asyncio.get_running_loop().time())
         self._timer: asyncio.TimerHandle | None = None
+        self.log: SpanLog | None = None
+        """What this member writes for the trace: looked after like the journal."""
         self.lag_s = 0.0
         """How late the last heartbeat was: how long the loop had been busy with other things."""
 
@@ -52,6 +56,11 @@ class Pulse:
         self._timer = loop.call_later(self._every_s, self.beat)
         if self._node.journal is not None:
             self._node.journal.look()
+        if self.log is not None:
+            try:
+                self.log.look()
+            except TraceError as error:
+                self._node.fail(error)
 
     def _look_at(self, peer: Peer, now: float) -> None:
         node = self._node

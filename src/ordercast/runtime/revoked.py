@@ -33,6 +33,8 @@ def heed(context: ssl.SSLContext, file: Path) -> None:
         context.load_verify_locations(file)
     except ssl.SSLError as error:
         raise UsageError(f"{file} is no list of revoked certificates: {error.reason}") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
@@ -43,23 +45,38 @@ class RevokedList:
         self._credentials = credentials
         self._file = list_beside(credentials.files.ca)
         self._seen = self._look()
+        self._told: object = None
+        """Which list was refused last, and why."""
 
     def renewed(self) -> bool:
         """Whether there is another list than before; if so, it is heeded. One that is of no use is
-        told in the log, and what was heeded before still is."""
+        told in the log, once, and tried again at every look: it may be half written, or not valid
+        yet. What was heeded before still is."""
         now = self._look()
         if now is None or now == self._seen:
             return False
-        self._seen = now
         me = self._credentials.me
         try:
-            self._credentials.renew()
-        except (UsageError, OSError) as error:
-            text = "%s: the new list of revoked certificates is not heeded: %s"
-            logger.warning(text, me, error, extra=about("list_refused", me))
+            is_revoked = self._credentials.heed_new_list()
+        except UsageError as error:
+            self._refuse(now, str(error))
             return False
+        self._seen = now
         logger.info("%s: heeds the new %s", me, self._file, extra=about("list_renewed", me))
+        if is_revoked:
+            text = (
+                "%s: the certificate it was started with is on the new %s: the others shut it out"
+            )
+            logger.warning(text, me, self._file, extra=about("revoked", me))
         return True
+
+    def _refuse(self, found: tuple[int, int, int], why: str) -> None:
+        if self._told == (found, why):
+            return
+        self._told = found, why
+        me = self._credentials.me
+        text = "%s: the new list of revoked certificates is not heeded: %s"
+        logger.warning(text, me, why, extra=about("list_refused", me))
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

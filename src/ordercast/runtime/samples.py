@@ -17,7 +17,8 @@ from ordercast.protocols import catalog
 from ordercast.runtime.control import Assignment, Moment, Sample
 from ordercast.runtime.holds import holds
 from ordercast.runtime.node import Node
-from ordercast.trace.spans import Span, SpanLog
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span
 
 __all__ = ["WatchedLog", "keep_reporting", "sample_of"]
 

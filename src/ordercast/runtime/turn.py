@@ -39,6 +39,8 @@ class Log(Protocol):
 
     def write(self, spans: Iterable[Span]) -> None: ...
 
+    def sync(self) -> None: ...
+
 
 class Turn:
     def __init__(
@@ -67,6 +69,7 @@ class Turn:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._due_bytes = node.settings.told_bytes
         self._stopped = False
+        self._cutting = False
 
     @property
     def timers(self) -> int:
@@ -120,11 +123,16 @@ class Turn:
             if self._journal is None:
                 self._release(marks, spans, core.delivered, core.stack.sent)
             else:
-                release = partial(self._release, marks, spans, core.delivered, core.stack.sent)
-                self._journal.commit(release)
+                # A killed member may have a new segment and not yet the rows of what led to it. It
+                # finds them in the segment before, so there is no other until the trace has them.
+                cut = self._journal.full and not self._cutting
+                self._cutting = self._cutting or cut
+                known = (marks, spans, core.delivered, core.stack.sent)
+                self._journal.commit(partial(self._release, *known, cut=cut))
                 # After a failure the next life needs all of it, for the rows that the trace lacks.
-                if self._journal.full and not self._node.failure.done():
-                    self._journal.cut(core.snapshot())
+                if cut and not self._node.failure.done():
+                    sync = None if self._log is None else self._log.sync
+                    self._journal.cut(core.snapshot(), after=sync)
         except Exception as bug:
             self._node.fail(bug)
 
@@ -144,6 +152,8 @@ class Turn:
         spans: list[Span],
         delivered: int,
         bundles: int,
+        *,
+        cut: bool = False,
     ) -> None:
         """What led to this is safe: now it may be known. A journal that syncs in a thread calls
         this long after the turn, where nobody else looks at errors."""
@@ -151,6 +161,8 @@ class Turn:
             return
         try:
             self._let_go(marks, spans, delivered, bundles)
+            if cut:
+                self._cutting = False
         except Exception as bug:
             self._node.fail(bug)
 

@@ -10,24 +10,25 @@ because a member writes down what it does before anyone else can know of it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ordercast.errors import TraceError
 from ordercast.trace.event import Event, Kind
-from ordercast.trace.manifest import Manifest
 
 __all__ = [
+    "SUFFIX",
+    "Found",
     "Head",
     "Span",
-    "SpanLog",
+    "encode",
     "excerpts_in",
     "log_files",
+    "read_file",
     "read_log",
     "rows_of",
     "sizes_of",
@@ -36,7 +37,6 @@ __all__ = [
 
 LENGTH = 4
 SUFFIX = ".spans"
-ROTATE_BYTES = 256 * 2**20
 EXCERPTS_MAX = 200
 """Of how many messages of a process a manifest shows how they begin."""
 
@@ -68,109 +68,14 @@ class Span(Struct, array_like=True, tag="span", gc=False):
     """How each payload begins, where somebody wants to see it."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Head | Span).decode
 
 
-class SpanLog:
-    """Writes one process's log, `NAME-0001.spans` and so on; goes on where an old one ends."""
-
-    def __init__(
-        self,
-        directory: Path,
-        name: str,
-        *,
-        run: str,
-        process: int,
-        manifest: Manifest | None = None,
-        rotate_bytes: int = ROTATE_BYTES,
-    ) -> None:
-        self._run = run
-        self._manifest = manifest.to_json().decode() if manifest is not None else None
-        self._process = process
-        self._rotate_bytes = rotate_bytes
-        self.directory = directory
-        self._name = name
-        self._file = -1
-        self.position = 0
-        """Of the next row."""
-        directory.mkdir(parents=True, exist_ok=True)
-        files = log_files(directory, name)
-        if files:
-            self._go_on(files)
-        else:
-            self._begin(1)
-
-    def write(self, spans: Iterable[Span]) -> None:
-        """All in one go: in the kernel when this returns, so that nobody can unwrite it."""
-        records: list[bytes] = []
-        rows = 0
-        for span in spans:
-            body = _encode(span)
-            records += len(body).to_bytes(LENGTH, "big"), body
-            rows += span.count
-        self.position += rows
-        data = b"".join(records)
-        self._bytes += len(data)
-        try:
-            self._put(data)
-            if self._bytes > self._rotate_bytes:
-                self.close()
-                self._begin(self._number + 1)
-        except OSError as error:
-            raise self._trouble(error) from error
-
-    def close(self) -> None:
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _begin(self, number: int) -> None:
-        self._number = number
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        self._file = os.open(self._path, flags, 0o644)
-        self._bytes = 0
-        body = _encode(Head(self._run, self._process, self.position, self._manifest))
-        try:
-            self._put(len(body).to_bytes(LENGTH, "big") + body)
-        except OSError as error:
-            self.close()
-            self._path.unlink(missing_ok=True)  # nobody could say whose it is
-            raise self._trouble(error) from error
-
-    @property
-    def _path(self) -> Path:
-        """Of the file that is being written."""
-        return self.directory / f"{self._name}-{self._number:04}{SUFFIX}"
-
-    def _put(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._file, data) :]
-
-    def _trouble(self, error: OSError) -> TraceError:
-        return TraceError(
-            f"the trace cannot be written: {self._path}: {error.strerror}; make sure that the disk "
-            "is well and has room, then start the member again, with its journal or with another "
-            "trace directory"
-        )
-
-    def _go_on(self, files: list[Path]) -> None:
-        head, spans, end = _read(files[-1])
-        if (head.run, head.process) != (self._run, self._process):
-            raise TraceError(
-                f"{files[-1]}: the log of process {head.process} in run {head.run!r} is here "
-                "already: choose another directory"
-            )
-        self.position = head.position + sum(span.count for span in spans)
-        self._number, self._bytes = len(files), end
-        self._file = os.open(files[-1], os.O_WRONLY | os.O_APPEND)
-        os.ftruncate(self._file, end)
+def encode(record: Head | Span) -> tuple[bytes, bytes]:
+    """How a record is written, in two parts."""
+    body = _pack(record)
+    return len(body).to_bytes(LENGTH, "big"), body
 
 
 def log_files(directory: Path, name: str = "*") -> list[Path]:
@@ -179,7 +84,10 @@ def log_files(directory: Path, name: str = "*") -> list[Path]:
 
 def read_log(path: Path) -> tuple[Head, list[Span]]:
     """Everything whole in one file of a log."""
-    head, spans, _ = _read(path)
+    head, spans, _, damage = read_file(path)
+    if damage is not None:
+        raise damage
+    assert head is not None
     return head, spans
 
 
@@ -236,19 +144,34 @@ def whole_records(data: bytes, *, where: str, start: int = 0) -> Iterator[tuple[
         at = end
 
 
-def _read(path: Path) -> tuple[Head, list[Span], int]:
-    """The head, the spans, and where the last whole record ends."""
+class Found(NamedTuple):
+    """In one file of a log."""
+
+    head: Head | None
+    spans: list[Span]
+    end: int
+    """Of the last whole record."""
+    damage: TraceError | None
+    """What is wrong with what follows; or there is no head."""
+
+
+def read_file(path: Path) -> Found:
     head: Head | None = None
     spans: list[Span] = []
     end = 0
-    for record, end in whole_records(path.read_bytes(), where=str(path)):  # noqa: B007
-        if isinstance(record, Span):
-            spans.append(record)
-        else:
-            head = record
+    damage: TraceError | None = None
+    try:
+        for record, end in whole_records(path.read_bytes(), where=str(path)):  # noqa: B007
+            if isinstance(record, Span):
+                spans.append(record)
+            else:
+                head = record
+    except TraceError as error:
+        damage = error
     if head is None:
-        raise TraceError(f"{path}: not a log of spans: it does not say whose it is")
-    return head, spans, end
+        damage = damage or TraceError(f"{path}: not a log of spans: it does not say whose it is")
+        return Found(None, [], 0, damage)
+    return Found(head, spans, end, damage)
 
 
 def _share(total: int | None, count: int, place: int) -> int | None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline import judge
 from ordercast.pipeline.streaming.source import OrdercastSource, TraceStream, register
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.manifest import Manifest
-from ordercast.trace.parquet import write_parquet
-from ordercast.trace.spans import Span, SpanLog, rows_of
+from ordercast.trace.parquet import to_table, write_parquet
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span, rows_of
 
 from ..builders import run, write
 
@@ -148,9 +153,12 @@ def test_files_that_appear_later_are_followed(tmp_path: Path) -> None:
     assert reader.read(everything=True) == 5
 
 
-def test_the_end_of_a_run_is_told_when_everything_was_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_the_end_of_a_run_is_told_when_everything_was_read(tmp_path: Path, format: str) -> None:
     done = run("r", "s1 d0:1", "d0:1")
-    write(tmp_path / "trace", [done])
+    trace = write(tmp_path / "trace", [done], format)
+    for file in trace.glob("events/*.parquet"):
+        pq.write_table(to_table(done.events), file, row_group_size=1)
     reader = Reader(tmp_path / "trace", max_bytes_per_batch=60)
     told = []
     for _ in range(9):
@@ -159,6 +167,118 @@ def test_the_end_of_a_run_is_told_when_everything_was_read(tmp_path: Path) -> No
     assert told[0] == (1, False)
     assert all(count == 3 for count, quiesced in told if quiesced)
     assert reader.manifests == [replace(done.manifest, quiesced=False), done.manifest]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_half_a_line_or_file_is_waited_for_before_a_run_is_over(tmp_path: Path, name: str) -> None:
+    """Though nothing of it can be read yet, and all else was."""
+    done = run("r", "s1 d0:1", "d0:1")
+    write(tmp_path / "trace", [done])
+    (tmp_path / "trace" / "events").mkdir()
+    late, data = tmp_path / "trace" / "events" / name, tmp_path / name
+    put(data, [Event("r", 1, 1, "join")])
+    late.write_bytes(data.read_bytes()[:-6])
+    reader = Reader(tmp_path / "trace")
+    for _ in range(3):
+        reader.read(everything=True)
+    assert (len(reader.rows), reader.manifests[-1].quiesced) == (3, False)
+    late.write_bytes(data.read_bytes())
+    reader.read(everything=True)
+    assert (len(reader.rows), reader.manifests[-1].quiesced) == (4, True)
+
+
+def test_a_run_is_not_over_before_anything_came_of_it(tmp_path: Path) -> None:
+    """Whoever copies a trace may begin with the manifest."""
+    done = run("r", "s1 d0:1", "d0:1")
+    write(tmp_path / "trace", [done])
+    (tmp_path / "copy").mkdir()
+    reader = Reader(tmp_path / "copy")
+    shutil.copy(tmp_path / "trace" / "manifest.jsonl", tmp_path / "copy")
+    reader.read()
+    shutil.copy(tmp_path / "trace" / "events.jsonl", tmp_path / "copy")
+    reader.read(everything=True)
+    assert [one.quiesced for one in reader.manifests] == [False, True]
+
+
+def test_a_log_s_torn_end_has_not_happened_and_keeps_no_run_going(tmp_path: Path) -> None:
+    with SpanLog(tmp_path, "a", run="r", process=0) as log:
+        log.write(spans(Random(1), 5))
+    with next(tmp_path.glob("*.spans")).open("ab") as torn:
+        torn.write(b"\x00\x00\x00\x50half a rec")
+    over = replace(MANIFEST, quiesced=True)
+    (tmp_path / "manifest.jsonl").write_bytes(over.to_json() + b"\n")
+    reader = Reader(tmp_path)
+    reader.read(everything=True)
+    assert reader.manifests == [over]
+
+
+def test_where_nothing_follows_a_last_line_needs_no_end(tmp_path: Path) -> None:
+    done = run("r", "s1 d0:1", "d0:1")
+    file = write(tmp_path / "trace", [done]) / "events.jsonl"
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))
+    reader = Reader(tmp_path / "trace")
+    assert reader.read(everything=True) == 2
+    reader.options["ended"] = "true"
+    reader.restart()
+    reader.stream.prepareForTriggerAvailableNow()
+    assert reader.read(everything=True) == 1
+    assert reader.manifests[-1] == done.manifest
+    assert reader.read(everything=True) == 0
+    with file.open("ab") as more:  # something followed after all
+        more.write(b"\n" + encode_event(EVENTS[-1]) + b"{}")
+    reader.restart()
+    with pytest.raises(TraceError, match=r"events.jsonl, line 5: not an event"):
+        reader.read(everything=True)
+    with pytest.raises(TraceError, match=r"events.jsonl, line 5: not an event"):
+        judge(tmp_path / "trace", here=True)
+
+
+@pytest.mark.parametrize("name", ["events/a.parquet", "manifest.jsonl"])
+def test_where_nothing_follows_half_a_file_is_refused_as_by_verify(
+    tmp_path: Path, name: str
+) -> None:
+    trace = write(tmp_path / "trace", [run("r", "s1 d0:1", "d0:1")])
+    (trace / "events").mkdir()
+    write_parquet(EVENTS[4:], trace / "events" / "a.parquet")
+    os.truncate(trace / name, (trace / name).stat().st_size - 9)
+    assert told_by(lambda: Reader(trace, ended="true").read()) == told_by(
+        lambda: judge(trace, here=True)
+    )
+    assert Reader(trace).read(everything=True) >= 3, "it may become whole"
+
+
+def told_by(act: Callable[[], object]) -> str:
+    with pytest.raises(TraceError) as refused:
+        act()
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "events/a.jsonl.gz",
+        "events.jsonl.zst",
+        "manifest.jsonl.gz",
+        "events/day/a.jsonl",
+        "events/a.jsonl/part",
+    ],
+)
+def test_what_verify_refuses_to_pass_over_is_not_passed_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / "events.jsonl").write_bytes(encode_event(EVENTS[0]))
+    reader = Reader(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(b"")
+    assert told_by(reader.read) == told_by(lambda: judge(tmp_path, here=True))
+
+
+def test_what_verify_passes_over_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "events" / "_temporary").mkdir(parents=True)
+    for name in (".tmp-x.jsonl", "_x.jsonl", "_temporary/x.jsonl"):
+        (tmp_path / "events" / name).write_bytes(encode_event(EVENTS[0]))
+    reader = Reader(tmp_path)
+    assert reader.read(everything=True) == 0
+    (tmp_path / "events" / "x.jsonl").write_bytes(encode_event(EVENTS[0]))
+    assert reader.read(everything=True) == 1
 
 
 def test_a_batch_that_is_read_again_does_not_end_a_run_early(tmp_path: Path) -> None:
@@ -238,6 +358,91 @@ def test_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
         TraceError, match=r"were read, and now it has 10: it was written anew; watch"
     ):
         reader.read()
+
+
+def lines(origin: int, count: int = 300) -> bytes:
+    """As long for each origin of one digit."""
+    rows = (Event("r", 0, at, "deliver", origin, at + 1) for at in range(count))
+    return b"".join(map(encode_event, rows))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lines(1),
+        lines(1) + lines(2),
+        lines(0, 299) + lines(1).splitlines(keepends=True)[-1] + lines(0),
+        lines(1, 1) + lines(0).split(b"\n", 1)[1],
+    ],
+    ids=["as long", "longer", "its end", "its beginning"],
+)
+def test_a_file_that_others_took_the_place_of_is_refused(tmp_path: Path, content: bytes) -> None:
+    """Though every line is where one was."""
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(lines(0))
+    reader = Reader(tmp_path)
+    assert reader.read(everything=True) == 300
+    file.write_bytes(content)
+    reader.restart()
+    with pytest.raises(TraceError, match=r"events.jsonl: what was read of it is no longer in it: "):
+        reader.read()
+
+
+def test_a_parquet_file_that_others_took_the_place_of_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    file = tmp_path / "events" / "a.parquet"
+    write_parquet(EVENTS, file)
+    reader = Reader(tmp_path)
+    reader.read(everything=True)
+    for others in (EVENTS[:3], ()):
+        write_parquet(others, file)
+        with pytest.raises(TraceError, match=r"a.parquet: what was read of it is no longer in it"):
+            reader.read()
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "events/a.parquet"])
+def test_a_batch_that_is_read_again_is_not_read_from_another_file(
+    tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    (tmp_path / "events").mkdir()
+    put(file, EVENTS[:4])
+    stream = Reader(tmp_path).stream
+    start = stream.initialOffset()
+    [part] = stream.partitions(start, stream.latestOffset(start, ReadAllAvailable()))
+    put(file, EVENTS[1:])
+    with pytest.raises(TraceError, match="what was read of it is no longer in it"):
+        list(stream.read(part))
+
+
+def put(file: Path, events: Sequence[Event]) -> None:
+    if file.suffix == ".parquet":
+        write_parquet(events, file)
+    else:
+        file.write_bytes(b"".join(map(encode_event, events)))
+
+
+def test_a_file_that_was_copied_is_gone_on_with_and_so_is_an_older_checkpoint(
+    tmp_path: Path,
+) -> None:
+    trace = write(tmp_path / "trace", [run("r", "s1 d0:1", "d0:1", quiesced=False)])
+    reader = Reader(trace)
+    assert reader.read(everything=True) == 3
+    shutil.copytree(trace, tmp_path / "copy")
+    reader.path = tmp_path / "copy"
+    offset = json.loads(reader.offset)
+    del offset["files"]["events.jsonl"]["mark"]
+    for known in (json.dumps(offset), reader.offset):
+        reader.offset = known
+        reader.restart()
+        assert reader.read() == 0
+        assert reader.offset == known, "nothing is new"
+        over = replace(reader.manifests[0], quiesced=True)
+        (reader.path / "manifest.jsonl").write_bytes(over.to_json() + b"\n")
+        reader.stream.prepareForTriggerAvailableNow()
+        reader.read(everything=True)
+        assert reader.manifests.pop() == over
+        (reader.path / "manifest.jsonl").write_bytes(reader.manifests[0].to_json() + b"\n")
 
 
 @pytest.mark.parametrize(

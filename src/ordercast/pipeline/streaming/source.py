@@ -2,14 +2,16 @@
 
 An offset says for each file how far it was read, always to the end of a whole record, and which
 manifests were told; so nothing is lost or repeated when a node, or the query, is killed and comes
-back. A manifest that says that its run came to rest is told once every file was read to its end:
-then nothing of that run can follow.
+back. A manifest that says that its run came to rest is told once every file was read to its last
+byte: then nothing of that run can follow.
 
 options:
     path                  a directory that nodes write to, or an events file
     max_bytes_per_batch   of all files together, about (default: 16 MiB)
     manifests             `true`: one more column, `manifest`; where it is not null, the row is no
                           event, but a line of the run's manifest (`streaming.watch` knows)
+    ended                 `true`: nothing more will be written, so a last line without an end is
+                          read, and half a Parquet file refused; else both are waited for
 """
 
 from __future__ import annotations
@@ -59,13 +61,18 @@ class OrdercastSource(DataSource):
         return spark_schema(_schema(self._manifests))
 
     def reader(self, schema: Any) -> TraceReader:
-        return TraceReader(self._path, manifests=self._manifests)
+        return TraceReader(self._path, manifests=self._manifests, ended=self._flag("ended"))
 
     def streamReader(self, schema: Any) -> TraceStream:  # noqa: N802 - Spark's name
         most = str(self.options.get("max_bytes_per_batch", MAX_BYTES))
         if not most.isdigit() or int(most) < 1:
             raise UsageError(f"max_bytes_per_batch {most!r}: choose a number of bytes")
-        return TraceStream(self._path, manifests=self._manifests, most_bytes=int(most))
+        return TraceStream(
+            self._path,
+            manifests=self._manifests,
+            ended=self._flag("ended"),
+            most_bytes=int(most),
+        )
 
     @property
     def _path(self) -> Path:
@@ -76,7 +83,10 @@ class OrdercastSource(DataSource):
 
     @property
     def _manifests(self) -> bool:
-        return str(self.options.get("manifests", "false")).lower() == "true"
+        return self._flag("manifests")
+
+    def _flag(self, name: str) -> bool:
+        return str(self.options.get(name, "false")).lower() == "true"
 
 
 class _Part(InputPartition):
@@ -90,9 +100,9 @@ class _Part(InputPartition):
 class _Reading:
     """What both readers share."""
 
-    def __init__(self, path: Path, *, manifests: bool) -> None:
+    def __init__(self, path: Path, *, manifests: bool, ended: bool) -> None:
         followed(path)  # or there is nothing to read
-        self._directory = Directory(path)
+        self._directory = Directory(path, ended=ended)
         self._told = manifests
 
     def _parts(self, start: Reach, end: Reach) -> list[_Part]:
@@ -123,8 +133,8 @@ class TraceReader(_Reading, DataSourceReader):
 
 
 class TraceStream(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, path: Path, *, manifests: bool, most_bytes: int) -> None:
-        super().__init__(path, manifests=manifests)
+    def __init__(self, path: Path, *, manifests: bool, ended: bool, most_bytes: int) -> None:
+        super().__init__(path, manifests=manifests, ended=ended)
         self._most_bytes = most_bytes
         self._last: Reach | None = None
 
@@ -153,7 +163,7 @@ def _up_to(now: Reach, last: Reach, before: Reach) -> Reach:
         name: min(place, last.files.get(name, before.files.get(name, Place())), key=lambda p: p.at)
         for name, place in now.files.items()
     }
-    done = all(places.get(name) == place for name, place in last.files.items())
+    done = all(name in places and places[name].at == p.at for name, p in last.files.items())
     return Reach(places, last.told if done else before.told)
 
 

@@ -2,13 +2,15 @@
 from there to here.
 
 What is followed: the members' logs (`NAME-0001.spans`), as `ordercast.join(trace=…)` and
-`ordercast run` write them; without any, `events.jsonl`, `events/*.jsonl` and `events/*.parquet`.
+`ordercast run` write them; without any, the files that `verify` would read.
 A place is a byte of a log or of JSON lines, always the end of a whole record; of Parquet it is a
-number of row groups, and a file without a footer is not there yet.
+number of row groups, and a file without a footer is not there yet. Where nothing can follow
+(`ended`), the last line needs no end, and a Parquet file must be whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,23 +20,29 @@ from msgspec import Struct
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.rules import check_schema, flaws
+from ordercast.trace.directory import event_files, require_file
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import decode_event
 from ordercast.trace.parquet import arrow_schema, to_table, unreadable
-from ordercast.trace.spans import Head, Span, log_files, whole_records
+from ordercast.trace.spans import SUFFIX, Head, Span, log_files, whole_records
 from ordercast.trace.unrolled import tables_of
 
-__all__ = ["Place", "Stretch", "followed", "reach", "read_head", "read_stretch"]
+__all__ = ["Place", "Stretch", "followed", "is_at_end", "reach", "read_head", "read_stretch"]
 
 _MAGIC = b"PAR1"
+_EDGE = 4096
+"""How many bytes a file is known again by, at its beginning and before a place."""
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, omit_defaults=True):
     """How far a file was read."""
 
     at: int = 0
     rows: int = 0
-    """Before it: of a log, the position of the next row less that of the first."""
+    """Before it: of a log, the position of the next row less that of the first; of JSON lines, the
+    lines that have an end."""
+    mark: str = ""
+    """What the file is known again by. Checkpoints from before have none, and are believed."""
 
 
 class Stretch(Struct, frozen=True):
@@ -47,44 +55,45 @@ class Stretch(Struct, frozen=True):
 
 def followed(path: Path) -> list[Path]:
     """The files that are there now, in a fixed order."""
-    if path.is_file():
+    if path.is_file() and path.suffix == SUFFIX:
         return [path]
-    if not path.is_dir():
-        raise TraceError(f"{path}: there is no such file or directory")
-    if logs := log_files(path):
+    if path.is_dir() and (logs := log_files(path)):
         return logs
-    lines = [path / "events.jsonl"] if (path / "events.jsonl").is_file() else []
-    parts = path / "events"
-    return [*lines, *sorted(parts.glob("*.jsonl")), *sorted(parts.glob("*.parquet"))]
+    try:
+        files = event_files(path)
+    except TraceError as error:
+        if path.is_dir() and str(error).startswith(f"{path}: "):
+            return []  # it is about none of the files in it: there is nothing yet
+        raise
+    for file in files:
+        require_file(file)
+    return files
 
 
-def reach(file: Path, start: Place, *, most_bytes: int) -> Place:
+def reach(file: Path, start: Place, *, most_bytes: int, ended: bool = False) -> Place:
     """How far the file can be read now, by about that many bytes at most."""
     try:
-        size = file.stat().st_size
+        if file.suffix == ".parquet":
+            return _reach_groups(file, start, most_bytes, ended=ended)
+        return _reach_bytes(file, start, most_bytes, ended=ended)
     except FileNotFoundError:
         return start  # it was removed once it was read, as logs are
-    if file.suffix == ".parquet":
-        return _reach_groups(file, start, size, most_bytes)
-    if size < start.at:
-        raise TraceError(
-            f"{file}: {start.at} bytes of it were read, and now it has {size}: it was written "
-            "anew; watch it with a new checkpoint"
-        )
-    if size == start.at:
-        return start
-    data = _bytes(file, start.at, min(size, start.at + most_bytes))
-    if file.suffix == ".jsonl":
-        whole = data[: data.rfind(b"\n") + 1]
-        found = Place(start.at + len(whole), start.rows + whole.count(b"\n"))
-    else:
-        at, rows = start.at, start.rows
-        for record, at in whole_records(data, where=str(file), start=start.at):  # noqa: B007
-            rows += record.count if isinstance(record, Span) else 0
-        found = Place(at, rows)
-    if found == start and size > start.at + most_bytes:
-        return reach(file, start, most_bytes=2 * most_bytes)  # one record is longer than that
-    return found
+
+
+def is_at_end(file: Path, place: Place) -> bool:
+    """Was all of it read? Half a line and half a Parquet file may become whole; half a record of a
+    log is what a killed member left, and has not happened."""
+    try:
+        if file.suffix == ".jsonl":
+            return place.at >= file.stat().st_size
+        if file.suffix == ".parquet":
+            if not _has_footer(file):
+                return False
+            with _parquet(file) as parquet:
+                return bool(place.at >= parquet.num_row_groups)
+    except FileNotFoundError:
+        return True
+    return reach(file, place, most_bytes=1) == place
 
 
 def read_stretch(stretch: Stretch) -> Iterator[pa.Table]:
@@ -94,6 +103,7 @@ def read_stretch(stretch: Stretch) -> Iterator[pa.Table]:
         if file.suffix == ".parquet":
             yield from _read_groups(file, stretch)
             return
+        _require_same(file, stretch.end, stretch.end.at)
         data = _bytes(file, stretch.start.at, stretch.end.at)
         if file.suffix == ".jsonl":
             yield to_table(_events(file, data, stretch.start.rows))
@@ -122,29 +132,101 @@ def _bytes(file: Path, start: int, end: int) -> bytes:
         return data.read(end - start)
 
 
+def _mark(file: Path, end: int) -> str:
+    """A few letters that change if what the file has up to this byte does. Not its inode: a file
+    that was copied is the same, and one that was written over is not."""
+    begins = _bytes(file, 0, min(end, _EDGE))
+    ends = _bytes(file, max(end - _EDGE, 0), end)
+    return hashlib.blake2b(b"%d " % end + begins + ends, digest_size=8).hexdigest()
+
+
+def _require_same(file: Path, place: Place, end: int) -> None:
+    """in: end: the byte at which the place is"""
+    if place.mark and _mark(file, end) != place.mark:
+        raise _anew(file)
+
+
+def _anew(file: Path) -> TraceError:
+    return TraceError(
+        f"{file}: what was read of it is no longer in it: it was written anew; watch it with a new "
+        "checkpoint"
+    )
+
+
+def _reach_bytes(file: Path, start: Place, most_bytes: int, *, ended: bool) -> Place:
+    size = file.stat().st_size
+    if size < start.at:
+        raise TraceError(
+            f"{file}: {start.at} bytes of it were read, and now it has {size}: it was written "
+            "anew; watch it with a new checkpoint"
+        )
+    _require_same(file, start, start.at)
+    end = min(size, start.at + most_bytes)
+    data = _bytes(file, start.at, end)
+    at, rows = start.at, start.rows
+    if file.suffix == ".jsonl":
+        whole = data if ended and end == size else data[: data.rfind(b"\n") + 1]
+        at, rows = at + len(whole), rows + whole.count(b"\n")
+    else:
+        for record, at in whole_records(data, where=str(file), start=start.at):  # noqa: B007
+            rows += record.count if isinstance(record, Span) else 0
+    if at > start.at:
+        return Place(at, rows, _mark(file, at))
+    if size > end:
+        return _reach_bytes(file, start, 2 * most_bytes, ended=ended)  # one record is longer
+    return start
+
+
 def _events(file: Path, data: bytes, before: int) -> Iterator[Event]:
-    for row, line in enumerate(data.splitlines(), start=before + 1):
+    for row, line in enumerate(data.split(b"\n"), start=before + 1):
         if line.strip():
             yield decode_event(line, where=f"{file}, line {row}")
 
 
-def _reach_groups(file: Path, start: Place, size: int, most_bytes: int) -> Place:
-    if size < 2 * len(_MAGIC) or _bytes(file, size - len(_MAGIC), size) != _MAGIC:
+def _reach_groups(file: Path, start: Place, most_bytes: int, *, ended: bool) -> Place:
+    if not ended and not _has_footer(file):
         return start
     with _parquet(file) as parquet:
-        found, taken = start, 0
-        for group in range(start.at, parquet.num_row_groups):
-            about = parquet.metadata.row_group(group)
+        footer = parquet.metadata
+        if footer.num_row_groups < start.at:
+            raise _anew(file)
+        _require_same(file, start, _end_of(footer, start.at))
+        at, rows, taken = start.at, start.rows, 0
+        for group in range(start.at, footer.num_row_groups):
+            about = footer.row_group(group)
             taken += about.total_byte_size
-            if taken > most_bytes and found != start:
+            if taken > most_bytes and at > start.at:
                 break
-            found = Place(group + 1, found.rows + about.num_rows)
-    return found
+            at, rows = group + 1, rows + about.num_rows
+        return Place(at, rows, _mark(file, _end_of(footer, at))) if at > start.at else start
+
+
+def _has_footer(file: Path) -> bool:
+    size = file.stat().st_size
+    return size >= 2 * len(_MAGIC) and _bytes(file, size - len(_MAGIC), size) == _MAGIC
+
+
+def _end_of(footer: pq.FileMetaData, groups: int) -> int:
+    """The byte at which so many row groups end."""
+    if not groups:
+        return 0
+    last = footer.row_group(groups - 1)
+    columns = (last.column(index) for index in range(last.num_columns))
+    return max(
+        int(
+            (column.dictionary_page_offset or column.data_page_offset)
+            + column.total_compressed_size
+        )
+        for column in columns
+    )
 
 
 def _read_groups(file: Path, stretch: Stretch) -> Iterator[pa.Table]:
     schema = arrow_schema()
     with _parquet(file) as parquet:
+        if parquet.num_row_groups < stretch.end.at:
+            raise _anew(file)
+        _require_same(file, stretch.end, _end_of(parquet.metadata, stretch.end.at))
         check_schema(parquet.schema_arrow, str(file))
         names = [name for name in schema.names if name in parquet.schema_arrow.names]
         row = stretch.start.rows + 1

@@ -14,6 +14,7 @@ from ordercast.pipeline.streaming.source_files import (
     Place,
     Stretch,
     followed,
+    is_at_end,
     reach,
     read_head,
 )
@@ -41,10 +42,11 @@ class Reach(NamedTuple):
 
 
 class Directory:
-    """What there is to read, between two offsets."""
+    """What there is to read, between two offsets. `ended`: nothing more will be written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, ended: bool = False) -> None:
         self._path = path
+        self._ended = ended
         self._lines: dict[str, str | None] = {}
         """By log, the manifest's line in its head."""
 
@@ -56,7 +58,8 @@ class Directory:
         places = dict(start.files)
         for file in files:
             name = self._name(file)
-            places[name] = reach(file, places.get(name, Place()), most_bytes=share)
+            before = places.get(name, Place())
+            places[name] = reach(file, before, most_bytes=share, ended=self._ended)
         told = {one.run: digest(one) for one in manifests}
         later = [one for one in manifests if start.told.get(one.run) != told[one.run]]
         if later and not self._at_end(files, places):
@@ -64,14 +67,14 @@ class Directory:
         return Reach(places, start.told | told)
 
     def _at_end(self, files: list[Path], places: dict[str, Place]) -> bool:
-        named = ((file, places[self._name(file)]) for file in files)
-        return all(reach(file, place, most_bytes=1) == place for file, place in named)
+        """Where nothing has come yet, everything may."""
+        return bool(places) and all(is_at_end(file, places[self._name(file)]) for file in files)
 
     def stretches(self, start: Reach, end: Reach) -> list[Stretch]:
         found = []
         for name, place in end.files.items():
             before = start.files.get(name, Place())
-            if place.rows > before.rows:
+            if place.at > before.at:
                 file = self._path if self._path.is_file() else self._path / name
                 found.append(Stretch(str(file), before, place))
         return found
@@ -102,9 +105,9 @@ class Directory:
         try:
             found |= {manifest.run: manifest for manifest in read_manifests(self._path)}
         except TraceError:
-            if (self._path / MANIFEST).read_bytes().endswith(b"\n"):
+            if self._ended or not _is_being_written(self._path / MANIFEST):
                 raise
-        return list(found.values())  # or it is being written just now
+        return list(found.values())
 
     def _name(self, file: Path) -> str:
         return file.name if file == self._path else str(file.relative_to(self._path))
@@ -113,6 +116,10 @@ class Directory:
 def _going_on(manifest: Manifest) -> Manifest:
     """As far as it can be told before everything was read."""
     return replace(manifest, quiesced=False)
+
+
+def _is_being_written(manifest: Path) -> bool:
+    return manifest.is_file() and not manifest.read_bytes().endswith(b"\n")
 
 
 def _line_of(file: Path) -> str | None:

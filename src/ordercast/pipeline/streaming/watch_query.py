@@ -93,6 +93,7 @@ class Watching:
     def _followed(self, path: Path, *, once: bool) -> DataFrame:
         register(self._spark)
         reader = self._spark.readStream.format("ordercast").option("manifests", "true")
+        reader = reader.option("ended", once)
         most_bytes = UNLIMITED if once else MAX_BYTES
         return reader.option("max_bytes_per_batch", most_bytes).load(str(path.absolute()))
 

@@ -89,7 +89,8 @@ class Files:
         self._writer.sync()
 
     def next(self, number: int, parts: Sequence[bytes], snapshot: bytes) -> None:
-        """End the segment with a last batch, and begin another. Of those before, the oldest go."""
+        """End the segment with a last batch, and begin another. Of those before, the oldest go, but
+        never this one: what the new one follows from may not be known everywhere yet."""
         old = self._writer
         assert old is not None
         if parts:
@@ -101,7 +102,7 @@ class Files:
         old.close()
         paths = self._paths()[:-1]
         kept_bytes = sum(path.stat().st_size for path in paths)
-        for path in paths:
+        for path in paths[:-1]:
             if kept_bytes > self._keep_bytes:
                 kept_bytes -= path.stat().st_size
                 path.unlink()

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import JournalError
+from ordercast.errors import OrdercastError
 from ordercast.runtime.journal.committer import Committer
 from ordercast.runtime.journal.files import Files, Recovered
 from ordercast.runtime.journal.ownership import lock, make
@@ -53,7 +53,7 @@ class Journal:
         sync: Literal["write", "disk"] = "write",
         segment_bytes: int = SEGMENT_BYTES,
         keep_bytes: int = KEEP_BYTES,
-        on_failure: Callable[[JournalError], None] | None = None,
+        on_failure: Callable[[OrdercastError], None] | None = None,
     ) -> None:
         """The journal in this directory, which is made if there is none.
 
@@ -138,7 +138,7 @@ class Journal:
         return self._directory
 
     @property
-    def failure(self) -> JournalError | None:
+    def failure(self) -> OrdercastError | None:
         """Once there is one, nothing is written and nothing confirmed any more."""
         return self._trouble.error
 
@@ -158,10 +158,11 @@ class Journal:
         """Time to `cut`: the segment is as large as it should become."""
         return self._filled_bytes + self._pending_bytes >= self._full_bytes
 
-    def cut(self, snapshot: bytes) -> None:
+    def cut(self, snapshot: bytes, *, after: Callable[[], None] | None = None) -> None:
         """Begin a new segment with the state after everything appended so far.
 
-        With "disk" this happens in the thread, in order with the commits.
+        With "disk" this happens in the thread, in order with the commits, and `after` is called
+        there first: what must be on the disk before old segments go.
         """
         self._trouble.check()
         parts, self._parts = self._parts, []
@@ -172,6 +173,8 @@ class Journal:
 
         def step() -> None:
             assert self._files.begun, "a new journal begins with `start`"
+            if after is not None and self._committer is not None:
+                after()
             with self._trouble.guarded():
                 if self._taken is not None:
                     self._taken.sync()

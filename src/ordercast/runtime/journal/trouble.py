@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ordercast.errors import JournalError
+from ordercast.errors import JournalError, OrdercastError
 
 __all__ = ["Trouble", "sentence"]
 
@@ -26,8 +26,10 @@ _NOT_OURS = (errno.EROFS, errno.EACCES, errno.EPERM)
 class Trouble:
     """`on_failure` is told of errors that nobody is there to be raised at, on the loop."""
 
-    def __init__(self, directory: Path, on_failure: Callable[[JournalError], None] | None) -> None:
-        self.error: JournalError | None = None
+    def __init__(
+        self, directory: Path, on_failure: Callable[[OrdercastError], None] | None
+    ) -> None:
+        self.error: OrdercastError | None = None
         """Once set, nothing is written and nothing confirmed any more."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self._directory = directory
@@ -46,8 +48,8 @@ class Trouble:
 
     def of(self, error: OSError) -> JournalError:
         """It has happened: what to raise."""
-        self.error = sentence(self._directory, "written", error)
-        return self.error
+        self.error = told = sentence(self._directory, "written", error)
+        return told
 
     def lost(self, path: Path) -> None:
         """What is written now, nobody will find."""
@@ -62,7 +64,7 @@ class Trouble:
 
     def in_thread(self, error: Exception) -> None:
         """It has happened where nobody waits for it."""
-        if not isinstance(error, JournalError):
+        if not isinstance(error, OrdercastError):
             error = JournalError(f"the journal in {self._directory} failed: {error!r}")
         self.error = error
         logger.error("%s", error)

@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from ordercast.cli import main, parser
-from ordercast.trace.event import Event
+from ordercast.errors import TraceError
+from ordercast.trace.event import Event, Kind
 from ordercast.trace.jsonl import encode_event
+from ordercast.trace.runs import without_contradiction
 
 from ..pipeline.builders import Run, run, write
 
@@ -169,6 +171,33 @@ def test_bad_input_is_one_sentence(
     assert done.out == ""
     assert sentence in done.err
     assert done.err.splitlines()[-1].startswith("ordercast explain: ")
+
+
+@pytest.mark.parametrize("kind", ["send", "receive"])
+@pytest.mark.parametrize("question", [["0:1", "1:1"], ["0:1", "--at", "1"]])
+def test_what_contradicts_itself_explains_nothing(
+    question: list[str], kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same row twice, or another one in its place: the judge's sentence."""
+    rows = [*run("r", "s1 s2", "d0:1 s1").events, Event("r", 0, 1, kind, 0, 2)]
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"".join(map(encode_event, rows)))
+    assert main(["explain", str(file), *question]) == 2
+    words = f"{file}: run 'r' has two events of process 0 at position 1"
+    assert capsys.readouterr().err.splitlines()[-1] == f"ordercast explain: {words}"
+
+
+def test_rows_may_come_in_any_order_but_only_once(tmp_path: Path) -> None:
+    positions = [2**63 - 1, *range(5_000, 0, -3), *range(5_001, 1, -3), 0, *range(1, 5_000, 3)]
+    rows = [
+        Event(one, process, at, "crash") for at in positions for one in "ab" for process in (0, 1)
+    ]
+    assert list(without_contradiction(rows, tmp_path)) == rows
+    for at in (positions[0], 5_001, 1_024, 0):
+        with pytest.raises(
+            TraceError, match=f"run 'b' has two events of process 1 at position {at}$"
+        ):
+            list(without_contradiction([*rows, Event("b", 1, at, "leave")], tmp_path))
 
 
 def test_a_bare_file_with_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ import pytest
 from ordercast.cli import main, parser
 from ordercast.oracle import judge
 from ordercast.trace import Trace
+from ordercast.trace.directory import event_files
 from ordercast.trace.exporters import FORMATS
 
 from ..pipeline.builders import run, write
@@ -134,6 +135,48 @@ def test_a_file_needs_a_place(
         assert export(early, "--format", "csv", "-o", out) == 2
         assert f"{out}: {words}" in capsys.readouterr().err
         assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.jsonl", "events.jsonl", "events/part-0.parquet", "events/deep/er", "link"]
+)
+def test_a_trace_is_not_written_into(
+    name: str, early: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [events] = event_files(early)
+    (early / "link").symlink_to(events)
+    before = {file: file.read_bytes() for file in early.rglob("*") if file.is_file()}
+    out = early / name
+    # What it is said to be read from, and by what way, matters as little as what is cut.
+    for trace in (early, early / ".." / "early"):
+        assert export(trace, "--format", "jsonl", "-o", out, "--processes", "0") == 2
+        words = f"-o {out} would be written into what is read, {trace}: choose another place\n"
+        assert capsys.readouterr().err == f"ordercast export: {words}"
+    assert {file: file.read_bytes() for file in early.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_contradicts_itself_is_not_exported(
+    format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "t", [EARLY]) / "events.jsonl"
+    file.write_bytes(file.read_bytes() * 2)
+    assert export(file.parent, "--format", format, "-o", tmp_path / "out") == 2
+    words = f"{file.parent}: run 'r' has two events of process 0 at position 0"
+    assert capsys.readouterr().err.splitlines()[-1] == f"ordercast export: {words}"
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_nor_is_anything_else_that_is_read(
+    early: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [events] = event_files(early)
+    assert export(events, "--format", "csv", "-o", events) == 2
+    verdicts = tmp_path / "verdicts.json"
+    known = ("--witness", "fifo", "--verdicts", verdicts)
+    assert export(early, "--format", "csv", "-o", verdicts, *known) == 2
+    assert capsys.readouterr().err.count("would be written into what is read") == 2
+    assert export(early, "--format", "csv", "-o", early / "events.csv") == 0
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -85,6 +85,9 @@ def test_two_traces_side_by_side(
         (["--compare", "x", "--results", "y"], "leave --results and --verdicts out"),
         (["--results", "nowhere"], "there are no results of verify --output here"),
         (["--verdicts", "manifest.jsonl"], "not the output of 'ordercast verify --json'"),
+        (["--here", "-o", "manifest.jsonl"], "-o manifest.jsonl would be written into what is "),
+        (["--compare", "x", "-o", "x"], "-o x would be written into what is read, x: choose"),
+        (["--verdicts", "v", "-o", "v"], "-o v would be written into what is read, v: choose"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(

@@ -58,6 +58,7 @@ def test_a_run_with_faults_ends_with_verdicts(tmp_path: Path) -> None:
         (["--faults", "kill:7@2s"], "names process 7: in a group of 3"),
         (["--faults", "kill:1@90s"], "given up after 60 s"),
         (["--faults", "kill:1@1s+1s", "--delay", "0..30"], "write delay:15ms±15ms among the"),
+        (["--trace", ".", "-o", "manifest.jsonl"], "-o manifest.jsonl would be written into what"),
     ],
 )
 def test_a_bad_plan_gets_one_sentence_and_starts_nothing(

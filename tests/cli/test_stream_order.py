@@ -60,6 +60,9 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
     assert rows(tmp_path / "out" / "aside") == [("odd", None)]
 
     write(tmp_path / "in", "2.json", question, answer)
+    # As old as it may be that is moved there, or copied with its time.
+    long_ago_s = time.time() - 400 * 86_400
+    os.utime(tmp_path / "in" / "2.json", (long_ago_s, long_ago_s))
     # On another machine, with other cores, it has as many partitions as it was begun with.
     stateful.conf.set("spark.sql.shuffle.partitions", "3")
     code, done = main(command(tmp_path, "--once", "--json")), capsys.readouterr()
@@ -73,14 +76,14 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
     table = [json.loads(line) for line in lines]
     assert [(row["batch"], row["rows"], row["held"]) for row in table] == [(0, 3, 1), (1, 2, 0)]
 
-    write(tmp_path / "in", "3.json", ("s", "a", 1, [], "new"))
+    # It is refused at once, and not when something new comes.
     (tmp_path / "junk" / "offsets").mkdir(parents=True)
     (tmp_path / "junk" / "offsets" / "0").write_text("something else\n")
     other = stateful.readStream.schema(SCHEMA).json(str(tmp_path / "in")).writeStream
     other = other.format("noop").option("checkpointLocation", str(tmp_path / "other"))
     other.trigger(availableNow=True).start().awaitTermination()
     for more, sentence in REFUSED.items():
-        written = [str(tmp_path / word) if word in ("junk", "other") else word for word in more]
+        written = [str(tmp_path / word) if word in PLACES else word for word in more]
         code, done = main(command(tmp_path, "--once", *written)), capsys.readouterr()
         assert (code, done.out) == (2, "")
         assert sentence in done.err.splitlines()[-1]
@@ -92,9 +95,15 @@ REFUSED = {
     "is 0: go on with what it was made with, or begin with a new checkpoint",
     ("--wait", "1s", "--policy", "release"): "order: this checkpoint was made without a "
     "time to wait, and now there is one: go on as the query was begun, or begin with a new checkp",
-    ("--checkpoint", "other"): "other has no state of an order: is it the checkpoint of such a qu",
-    ("--checkpoint", "junk"): "junk is no checkpoint that Spark can go on from",
+    (
+        "--checkpoint",
+        "other",
+        "--output",
+        "new",
+    ): "other has no state of an order: is it the checkpoint of such a qu",
+    ("--checkpoint", "junk", "--output", "new"): "junk is no checkpoint that Spark can go on from",
 }
+PLACES = ("junk", "other", "new")
 
 
 def test_it_is_stopped_politely(tmp_path: Path) -> None:
@@ -144,6 +153,41 @@ def test_mistakes_are_told_before_spark_starts(
     done = capsys.readouterr()
     assert (done.out, done.err.count("\n")) == ("", 1)
     assert sentence in done.err
+
+
+@pytest.mark.parametrize(
+    ("last", "made", "more", "place", "way_out"),
+    [
+        (None, "out/ordered/batch=0", [], "out/ordered", "--output"),
+        (None, "out/aside/batch=12", [], "out/aside", "--output"),
+        (None, "late/batch=3", ["--side", "{}/late"], "late", "--side"),
+        (2, "out/ordered/batch=3", [], "out/ordered", "--output"),
+    ],
+)
+def test_batches_of_another_checkpoint_stay_apart(
+    last: int | None,
+    made: str,
+    more: list[str],
+    place: str,
+    way_out: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Or messages would be there twice, and others be gone with the batch that was replaced."""
+    words = [*command(tmp_path), *(word.format(tmp_path) for word in more)]
+    Path(words[2]).mkdir()
+    (tmp_path / made).mkdir(parents=True)
+    if last is not None:
+        (tmp_path / "state" / "offsets").mkdir(parents=True)
+        (tmp_path / "state" / "offsets" / f"{last}").touch()
+    assert main(words) == 2
+    number = made.rpartition("=")[2]
+    assert capsys.readouterr().err == (
+        f"ordercast stream order: {tmp_path / place} has a batch {number}, which the checkpoint "
+        f"{tmp_path / 'state'} has not come to, so it is of another one, and messages would be "
+        "there twice: give --checkpoint the one that it was written with, or "
+        f"{way_out} a new directory\n"
+    )
 
 
 def test_there_is_one_order_at_a_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -332,6 +332,7 @@ def test_a_bug_of_ours_is_no_verdict(
         (["--here", "--output", "x"], "--here does without Spark: leave out --output, --master"),
         (["--only", "fifo", "--order", "causal"], "cannot be told without judging causal"),
         (["--only", "fifo", "--order", "total"], "without judging total_acyclic or total_gap_free"),
+        (["--output", "{trace}"], "events.jsonl would be written into what is read, "),
         (["--again"], "--again is about the results in a directory: give it with --output"),
         # These events are not in that format, which would be told first if they were imported.
         (["--format", "broadcast", "--only", "nonsense"], "there is no property 'nonsense'"),
@@ -344,7 +345,7 @@ def test_what_cannot_be_is_told_before_anything_is_done(
 ) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(b"".join(map(encode_event, RUNS[0].events)))
-    assert verify(file, *arguments) == 2
+    assert verify(file, *(word.replace("{trace}", str(file)) for word in arguments)) == 2
     done = capsys.readouterr()
     assert (done.out, done.err.count("\n")) == ("", 1)
     assert sentence in done.err

@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.output import refuse_overwriting
 from ordercast.cli.spark import add_judging_arguments, refuse_with_here
 from ordercast.cli.steps import steps
 from ordercast.cli.witness import witness_cut
@@ -133,6 +134,7 @@ def _refuse(options: argparse.Namespace) -> None:
         raise UsageError("--verdicts says where a witness is: give it with --witness")
     if options.witness is not None:
         properties_named([options.witness])
+    refuse_overwriting("-o", options.output, options.trace, options.verdicts)
 
 
 def _cut(options: argparse.Namespace, run: OneRun) -> Cut:

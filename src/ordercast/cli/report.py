@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.cli.logs import gather_logs
-from ordercast.cli.output import refuse_output
+from ordercast.cli.output import refuse_output, refuse_overwriting
 from ordercast.cli.spark import add_judging_arguments, refuse_with_here
 from ordercast.cli.verify import judge
 from ordercast.errors import TraceError, UsageError
@@ -33,7 +33,7 @@ from ordercast.report.reading import read_samples
 from ordercast.report.results import read_results
 from ordercast.report.sample import judged_in
 from ordercast.report.sheet import save
-from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
+from ordercast.report.sweeps import TABLE, is_sweep, read_sweep, render_sweep
 from ordercast.trace import Manifest, read_manifests
 from ordercast.trace.jsonl import UNREADABLE
 from ordercast.trace.verdicts import Judgement, Verdict, promised
@@ -66,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     refuse_with_here(options)
     refuse_output(options.output)
+    sources = (options.trace, options.compare, options.verdicts, options.trace / TABLE)
+    refuse_overwriting("-o", options.output, *sources)
     if options.compare is not None:
         page = _comparison(options)
     elif is_sweep(options.trace):

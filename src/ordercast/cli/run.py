@@ -33,7 +33,7 @@ from ordercast.cli.console import print_judgement
 from ordercast.cli.faults import parsed_faults
 from ordercast.cli.follow import Follower, following
 from ordercast.cli.open_files import require_open_files
-from ordercast.cli.output import answering, refuse_output
+from ordercast.cli.output import answering, refuse_output, refuse_overwriting
 from ordercast.cli.run_summary import summary_of
 from ordercast.cli.spark import add_judging_arguments, check_spark, or_here, refuse_with_here
 from ordercast.cli.steps import Steps, steps
@@ -131,6 +131,7 @@ def act(options: argparse.Namespace) -> int:
     plan.check()
     if options.report is not None:
         refuse_output(options.report)
+        refuse_overwriting("-o", options.report, options.trace)
     require_open_files(OPEN_FILES + OPEN_FILES_EACH * plan.processes)
     refuse_with_here(options, "follow")
     with or_here(options, spark_only=options.follow):

@@ -38,6 +38,7 @@ from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
     from ordercast.pipeline.streaming import Progress, Watcher
+    from ordercast.pipeline.streaming.form import Form
 
 __all__ = ["act", "add_arguments"]
 
@@ -102,6 +103,7 @@ def act(options: argparse.Namespace) -> int:
         streaming.milliseconds(options.trigger or "1s")
     require_directory(options.source)
     _keep_apart(options)
+    _keep_to_one_checkpoint(options)
     progress = None
     stopped = threading.Event()
     with steps() as doing, _quiet(stopped, verbose=options.verbose):
@@ -132,6 +134,29 @@ def _keep_apart(options: argparse.Namespace) -> None:
         place: Path | None = getattr(options, flag)
         if place is not None and place.resolve().is_relative_to(source):
             raise UsageError(f"--{flag} {place} is in the source: choose a place outside of it")
+
+
+def _keep_to_one_checkpoint(options: argparse.Namespace) -> None:
+    """Batches are numbered by the checkpoint: with another one, some would be replaced, and the
+    messages of others would be there twice."""
+    from ordercast.pipeline.streaming.checkpoint import last_batch
+
+    last = last_batch(options.checkpoint)
+    flags = ("output", "side" if options.side else "output")
+    for flag, place in zip(flags, (options.output / "ordered", _side(options)), strict=True):
+        numbers = [path.name.removeprefix("batch=") for path in place.glob("batch=*")]
+        known = [int(number) for number in numbers if number.isdecimal()]
+        if max(known, default=-1) > (-1 if last is None else last):
+            raise UsageError(
+                f"{place} has a batch {max(known)}, which the checkpoint {options.checkpoint} has "
+                "not come to, so it is of another one, and messages would be there twice: give "
+                f"--checkpoint the one that it was written with, or --{flag} a new directory"
+            )
+
+
+def _side(options: argparse.Namespace) -> Path:
+    side: Path = options.side or options.output / "aside"
+    return side
 
 
 @contextmanager
@@ -168,13 +193,15 @@ def _follow(
 ) -> Progress:
     """Runs the query until it has ended, or is to be stopped."""
     from ordercast.pipeline import streaming
+    from ordercast.pipeline.streaming.operator import in_order
 
     messages = file_stream(spark, options.source, options, doing)
-    side = options.side or options.output / "aside"
-    sink = streaming.DirectorySink(options.output / "ordered", side, options.write)
+    sink = streaming.DirectorySink(options.output / "ordered", _side(options), options.write)
     trigger_ms = None if options.once else streaming.milliseconds(options.trigger or "1s")
-    ordered = _ordered(options, messages)
-    watcher = streaming.start(ordered, sink, options.checkpoint, trigger_ms=trigger_ms)
+    form = _form(options, messages)
+    watcher = streaming.start(
+        in_order(messages, form), sink, options.checkpoint, trigger_ms=trigger_ms, form=form
+    )
     options.output.mkdir(parents=True, exist_ok=True)
     doing.begin(f"ordering {options.source}")
     try:
@@ -185,21 +212,24 @@ def _follow(
     return watcher.progress
 
 
-def _ordered(options: argparse.Namespace, messages: Any) -> Any:
-    """A DataFrame of one."""
-    from ordercast.pipeline import streaming
+def _form(options: argparse.Namespace, messages: Any) -> Form:
+    """Of a DataFrame of messages."""
+    from ordercast.pipeline.streaming.operator import form_for
 
-    common: Any = {
-        "group": options.group, "wait": options.wait, "policy": options.policy,
-        "buckets": options.buckets, "start": options.start,
-    }  # fmt: skip
-    if options.sequence is not None:
-        return streaming.sequence_order(messages, sequence=options.sequence, **common)
-    common |= {"origin": options.origin, "number": options.number}
-    if options.fifo:
-        return streaming.fifo_order(messages, **common)
-    return streaming.causal_order(
-        messages, stamp=options.stamp, dependencies=options.dependencies, **common
+    total, named = options.sequence is not None, options.dependencies is not None
+    stamp = None if total or named or options.fifo else options.stamp or "stamp"
+    return form_for(
+        messages,
+        group=options.group,
+        origin=None if total else options.origin,
+        number=options.sequence if total else options.number,
+        stamp=stamp,
+        dependencies=options.dependencies,
+        wait=options.wait,
+        policy=options.policy,
+        buckets=options.buckets,
+        start=options.start,
+        origins=None,
     )
 
 

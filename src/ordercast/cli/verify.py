@@ -30,7 +30,7 @@ from ordercast.cli import import_
 from ordercast.cli.console import print_asked_too, print_judgement, print_skipped, print_summary
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.logs import gather_logs
-from ordercast.cli.output import answering
+from ordercast.cli.output import answering, refuse_overwriting
 from ordercast.cli.spark import (
     add_judging_arguments,
     or_here,
@@ -88,6 +88,8 @@ def act(options: argparse.Namespace) -> int:
     if options.again and options.output is None:
         raise UsageError("--again is about the results in a directory: give it with --output")
     refuse_with_here(options, "output")
+    if options.output is not None:
+        refuse_overwriting("--output", options.output, options.trace)
     # Another system's logs may take long to import: what is mistyped is told before.
     demanded_by(options.order, _wanted(options))
     spark_settings(options)

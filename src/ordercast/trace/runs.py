@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ordercast.errors import TraceError, UsageError
@@ -11,10 +11,12 @@ from ordercast.trace.directory import read_events, read_manifests
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
 
-__all__ = ["Id", "OneRun", "parse_id", "text"]
+__all__ = ["Id", "OneRun", "parse_id", "text", "without_contradiction"]
 
 Id = tuple[int, int]
 """A message: its origin and its number there."""
+_PAGE = 10
+"""Whether a position is taken is a bit, and two to the power of this are kept together."""
 
 
 def text(message: Id) -> str:
@@ -26,6 +28,25 @@ def parse_id(word: str) -> Id:
     if match is None:
         raise UsageError(f"{word!r} is not a message: say its origin and its number, such as 0:3")
     return int(match[1]), int(match[2])
+
+
+def without_contradiction(events: Iterable[Event], trace: Path) -> Iterator[Event]:
+    """The same events. Two at one position of a process are refused, as the judge does: which of
+    them happened, nobody can say, and a row that is there twice would count twice."""
+    taken: dict[tuple[str, int, int], bytearray] = {}
+    for event in events:
+        where = event.run, event.process, event.position >> _PAGE
+        page = taken.get(where)
+        if page is None:
+            page = taken[where] = bytearray(1 << _PAGE - 3)
+        byte, bit = event.position % (1 << _PAGE) >> 3, 1 << event.position % 8
+        if page[byte] & bit:
+            raise TraceError(
+                f"{trace}: run {event.run!r} has two events of process {event.process} at position "
+                f"{event.position}"
+            )
+        page[byte] |= bit
+        yield event
 
 
 class OneRun:
@@ -46,6 +67,9 @@ class OneRun:
 
     def events(self) -> Iterator[Event]:
         """In the order of the files; another run than the one that is meant is passed over."""
+        return without_contradiction(self._events(), self.trace)
+
+    def _events(self) -> Iterator[Event]:
         if self.name is None and len(self.manifests) > 1:
             raise self._several(*list(self.manifests)[:2])
         found = False

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.dataset as ds
 import pytest
@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from ordercast.errors import CheckpointError, SetupError, UsageError
 from ordercast.pipeline import streaming
+from ordercast.pipeline.streaming import checkpoint
 
 from .builders import sent, shuffled
 from .conftest import COLUMNS, Writer, run, stream
@@ -114,6 +115,40 @@ def test_what_waits_too_long_goes_without_new_input(
         (2, "gap", "released without 0:1"), (3, "released", None),
     ]  # fmt: skip
     assert watcher.progress.held == 0
+
+    # Batches are equal if they run again, unless the policy was changed before that.
+    [before] = (tmp_path / "ordered").glob("batch=*")
+    columns = "label long, position long, outcome string"
+    other = stateful.createDataFrame([(2, None, "expired")], columns)
+    sink(other, int(before.name.removeprefix("batch=")))
+    assert (tmp_path / "aside" / before.name).is_dir()
+    assert not before.exists()
+
+
+def test_empty_files_bind_a_checkpoint_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their batches end without a state."""
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").touch()
+    monkeypatch.setattr(checkpoint, "_state", lambda *_: (None, None))
+    assert streaming.resumed(cast("SparkSession", None), tmp_path) == streaming.Progress()
+    with pytest.raises(CheckpointError, match=f"{tmp_path} has no state yet: no message has come"):
+        streaming.held(cast("SparkSession", None), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("NoTime to ProcessingTime", "without a time to wait, and now there is one: go on as"),
+        ("ProcessingTime to NoTime", "with a time to wait, and now there is none: go on as the"),
+    ],
+)
+def test_what_spark_says_of_timers_is_said_plainly(change: str, sentence: str) -> None:
+    words = f"[STATE_STORE_INVALID_CONFIG_AFTER_RESTART] Cannot change timeMode from {change} betw"
+    told = checkpoint.in_one_sentence(Exception(f"Query [id = 1] terminated: {words}"))
+    assert isinstance(told, CheckpointError)
+    assert f"this checkpoint was made {sentence}" in str(told)
 
 
 def test_ctrl_c_is_heard_while_a_query_is_awaited_and_nothing_else_is(

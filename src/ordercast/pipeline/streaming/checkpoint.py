@@ -23,13 +23,27 @@ from ordercast.pipeline.streaming.bucket import Bucket, lacking, oldest_of
 from ordercast.pipeline.streaming.form import Form
 from ordercast.pipeline.streaming.processor import COUNTS, HELD
 from ordercast.pipeline.streaming.progress import Oldest, Progress
-from ordercast.pipeline.streaming.state import read_counts, read_form, read_held
+from ordercast.pipeline.streaming.state import (
+    read_counts,
+    read_form,
+    read_held,
+    require_form,
+    write_form,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["await_query", "held", "in_one_sentence", "in_sentences", "partitions_of", "resumed"]
+__all__ = [
+    "await_query",
+    "held",
+    "in_one_sentence",
+    "in_sentences",
+    "last_batch",
+    "partitions_of",
+    "resumed",
+]
 
 _LISTEN_S = 0.2
 _ADDED = "arrived timestamp, waited_s double, waits_for string"
@@ -42,35 +56,51 @@ def held(spark: SparkSession, checkpoint: str | Path, *, operator: int = 0) -> D
     that are lacking, such as `b:4..7`. `operator` is for queries with other stateful operators.
     """
     both, form = _state(spark, str(checkpoint), operator)
+    if form is None:
+        raise CheckpointError(f"{checkpoint} has no state yet: no message has come")
     schema = ", ".join((form.schema.removeprefix("struct<").removesuffix(">"), _ADDED))
     return both.mapInArrow(_waiting(form), schema)
 
 
-def resumed(spark: SparkSession, checkpoint: str | Path) -> Progress:
-    """What a query finds that goes on from a checkpoint, or begins with one."""
+def resumed(spark: SparkSession, checkpoint: str | Path, form: Form | None = None) -> Progress:
+    """What a query finds that goes on from a checkpoint, or begins with one. If it is to go on in a
+    form that it was not begun in, that is refused."""
     committed = Path(checkpoint, "commits")
     if not committed.is_dir() or not any(file.name.isdecimal() for file in committed.iterdir()):
         return Progress()
-    both, form = _state(spark, str(checkpoint), 0)
-    rows = both.mapInArrow(_summed(form), "bucket int, held long, oldest_ms long, oldest string")
+    both, begun = _state(spark, str(checkpoint), 0)
+    if form is not None:
+        _require_timers(spark, str(checkpoint), form)
+    if begun is None:
+        return Progress()
+    if form is not None:
+        require_form(write_form(begun), form)
+    rows = both.mapInArrow(_summed(begun), "bucket int, held long, oldest_ms long, oldest string")
     return Progress(buckets={row[0]: Oldest(*row[1:]) for row in rows.collect()})
+
+
+def last_batch(checkpoint: str | Path) -> int | None:
+    """The last that a query has begun with; None if it begins with the checkpoint."""
+    begun = Path(checkpoint, "offsets").glob("*")
+    return max((int(file.name) for file in begun if file.name.isdecimal()), default=None)
 
 
 def partitions_of(checkpoint: str | Path) -> int | None:
     """How many shuffle partitions a query has that goes on from a checkpoint: as many as when it
     was begun, whatever the session says. None if it begins with it."""
-    begun = [file for file in Path(checkpoint, "offsets").glob("*") if file.name.isdecimal()]
-    if not begun:
+    last = last_batch(checkpoint)
+    if last is None:
         return None
-    told = max(begun, key=lambda file: int(file.name)).read_text().splitlines()
+    told = Path(checkpoint, "offsets", str(last)).read_text().splitlines()
     try:
         return int(json.loads(told[1])["conf"]["spark.sql.shuffle.partitions"])
     except (IndexError, KeyError, ValueError):
         raise CheckpointError(f"{checkpoint} is no checkpoint that Spark can go on from") from None
 
 
-def _state(spark: SparkSession, path: str, operator: int) -> tuple[DataFrame, Form]:
-    """A row for each bucket: its number, COUNTS and HELD."""
+def _state(spark: SparkSession, path: str, operator: int) -> tuple[DataFrame, Form | None]:
+    """A row for each bucket that a message has come to: its number, COUNTS and HELD. And the form
+    that they were made for; none if nothing has come, but empty files."""
 
     def state(name: str) -> DataFrame:
         reader = spark.read.format("statestore").option("operatorId", operator)
@@ -78,16 +108,24 @@ def _state(spark: SparkSession, path: str, operator: int) -> tuple[DataFrame, Fo
         return found.selectExpr("key.bucket as bucket", f"value.value as {name}")
 
     try:
-        both = state(COUNTS).join(state(HELD), "bucket")
-        first = both.head()
+        counts = state(COUNTS)
+        both = counts.join(state(HELD), "bucket")
+        first = counts.head()
     except PySparkException as error:
         raise CheckpointError(
             f"{path} has no state of an order: is it the checkpoint of such a query, and has a "
             f"batch of it ended? ({_first_line(error)})"
         ) from None
-    if first is None:
-        raise CheckpointError(f"{path} has no state yet: no message has come")
-    return both, read_form(bytes(first[1]))
+    return both, None if first is None else read_form(bytes(first[1]))
+
+
+def _require_timers(spark: SparkSession, path: str, form: Form) -> None:
+    """As Spark will say it itself, but only when there is a batch."""
+    operators = spark.read.format("state-metadata").load(path).where("operatorId = 0")
+    (properties,) = operators.select("operatorProperties").head() or ("{}",)
+    timed = json.loads(properties).get("timeMode", "NoTime") != "NoTime"
+    if timed != form.expires:
+        raise CheckpointError(f"{_TIMED if timed else _UNTIMED}: {_ELSE}")
 
 
 def _summed(form: Form) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -163,11 +201,11 @@ _OURS = re.compile(r"ordercast\.errors\.(\w+): ([^\n]+)")
 _THEIRS = re.compile(r"\[((?:STATE|STREAMING_STATE|STDS)[A-Z_.]*)\] ([^\n]+)")
 _PYTHON = re.compile(r"^(?:: )?(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 _ELSE = "go on as the query was begun, or begin with a new checkpoint"
+_UNTIMED = "this checkpoint was made without a time to wait, and now there is one"
+_TIMED = "this checkpoint was made with a time to wait, and now there is none"
 _PLAINLY = {
-    "Cannot change timeMode from NoTime": (
-        "this checkpoint was made without a time to wait, and now there is one"
-    ),
-    "Cannot change timeMode": "this checkpoint was made with a time to wait, and now there is none",
+    "Cannot change timeMode from NoTime": _UNTIMED,
+    "Cannot change timeMode": _TIMED,
     "operator name does not match": (
         "this checkpoint is that of another query, or of an older ordercast"
     ),

@@ -14,7 +14,14 @@ from ordercast.pipeline.streaming.sink import DirectorySink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ordercast.pipeline.streaming.form import Form
+
 __all__ = ["read_files", "start"]
+
+_WHATEVER_AGE = {"maxFileAge": "36500d"}
+"""Or Spark would pass over a new file that was last changed a week before the newest it has seen,
+as those may be that are moved or copied with their times. The price is the names of all files in
+memory; in the checkpoint they are anyway."""
 
 
 def read_files(
@@ -28,19 +35,26 @@ def read_files(
     """A stream of what is in the files, and in those that come; without a schema, as Spark finds
     it in those that are there."""
     settings = dict(options or {})
+    stream = spark.readStream.format(format).options(**_WHATEVER_AGE).options(**settings)
     if schema is not None:
-        return spark.readStream.format(format).options(**settings).schema(schema).load(source)
+        return stream.schema(schema).load(source)
     if "://" not in source and not any(Path(source).glob("*")):
         raise UsageError(f"{source} has no files yet that would tell their columns: give a schema")
     found = spark.read.format(format).options(**settings).load(source).schema
-    return spark.readStream.format(format).options(**settings).schema(found).load(source)
+    return stream.schema(found).load(source)
 
 
 def start(
-    ordered: DataFrame, sink: DirectorySink, checkpoint: str | Path, *, trigger_ms: int | None
+    ordered: DataFrame,
+    sink: DirectorySink,
+    checkpoint: str | Path,
+    *,
+    trigger_ms: int | None,
+    form: Form | None = None,
 ) -> Watcher:
-    """The query, running; without a trigger it ends once it has taken what is there."""
-    before = resumed(ordered.sparkSession, checkpoint)
+    """The query, running; without a trigger it ends once it has taken what is there. Where the form
+    is told, a checkpoint of another one is refused now, and not when a message comes."""
+    before = resumed(ordered.sparkSession, checkpoint, form)
     writer = ordered.writeStream.foreachBatch(sink)
     writer = writer.option("checkpointLocation", str(checkpoint))
     if trigger_ms is None:

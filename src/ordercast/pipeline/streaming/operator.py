@@ -19,7 +19,14 @@ from ordercast.pipeline.streaming.settings import require_protobuf, require_rock
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["causal_order", "fifo_order", "milliseconds", "sequence_order"]
+__all__ = [
+    "causal_order",
+    "fifo_order",
+    "form_for",
+    "in_order",
+    "milliseconds",
+    "sequence_order",
+]
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -51,10 +58,11 @@ def causal_order(
     """
     if stamp is None and dependencies is None:
         stamp = "stamp"
-    return _ordered(
+    form = form_for(
         df, group=group, origin=origin, number=number, stamp=stamp, dependencies=dependencies,
         wait=wait, policy=policy, buckets=buckets, start=start, origins=origins,
     )  # fmt: skip
+    return in_order(df, form)
 
 
 def fifo_order(
@@ -70,10 +78,11 @@ def fifo_order(
     origins: Sequence[int | str] | None = None,
 ) -> DataFrame:
     """The messages of each origin in the order of their numbers: `causal_order` without stamps."""
-    return _ordered(
+    form = form_for(
         df, group=group, origin=origin, number=number, stamp=None, dependencies=None,
         wait=wait, policy=policy, buckets=buckets, start=start, origins=origins,
     )  # fmt: skip
+    return in_order(df, form)
 
 
 def sequence_order(
@@ -87,10 +96,11 @@ def sequence_order(
     start: int = 1,
 ) -> DataFrame:
     """The messages of each group in the order of one sequence: total order."""
-    return _ordered(
+    form = form_for(
         df, group=group, origin=None, number=sequence, stamp=None, dependencies=None,
         wait=wait, policy=policy, buckets=buckets, start=start, origins=None,
     )  # fmt: skip
+    return in_order(df, form)
 
 
 def milliseconds(wait: str) -> int:
@@ -101,11 +111,12 @@ def milliseconds(wait: str) -> int:
     return round(float(match[1]) * _UNITS[match[2]])
 
 
-def _ordered(
+def form_for(
     df: DataFrame, *, group: str | Sequence[str], wait: str | None, origins: Any,
     buckets: int | None, **columns: Any,
-) -> DataFrame:  # fmt: skip
-    form = form_of(
+) -> Form:  # fmt: skip
+    """Of this stream: what its columns say, and what to do when."""
+    return form_of(
         df.schema,
         group=group if isinstance(group, str) else tuple(group),
         origins=None if origins is None else tuple(origins),
@@ -113,6 +124,10 @@ def _ordered(
         buckets=buckets_for(df.sparkSession) if buckets is None else buckets,
         **columns,
     )
+
+
+def in_order(df: DataFrame, form: Form) -> DataFrame:
+    """What each of the orders comes to."""
     if not df.isStreaming:
         raise UsageError(
             "this DataFrame is no stream: read it with spark.readStream, with the trigger "

@@ -2,7 +2,8 @@
 
 A batch is one directory, `batch=N`, that appears whole: it is written under a name that readers
 pass over, and then renamed. Spark runs a batch again if it was killed before it had noted the end
-of it; the directory is then replaced by its equal.
+of it; the directory is then replaced by its equal, or by what a policy that was changed meanwhile
+makes of the batch.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ class DirectorySink:
             batch.unpersist()
 
     def _write(self, rows: DataFrame, directory: Path, number: int) -> None:
+        unfinished, finished = directory / f".batch-{number}", directory / f"batch={number}"
         if rows.isEmpty():
+            shutil.rmtree(finished, ignore_errors=True)
             return
         directory.mkdir(parents=True, exist_ok=True)
-        unfinished, finished = directory / f".batch-{number}", directory / f"batch={number}"
         shutil.rmtree(unfinished, ignore_errors=True)
         rows.write.format(self.format).save(str(unfinished))
         shutil.rmtree(finished, ignore_errors=True)

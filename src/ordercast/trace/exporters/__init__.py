@@ -17,7 +17,7 @@ from ordercast.trace.exporters.otlp import OTLP
 from ordercast.trace.exporters.perfetto import PERFETTO
 from ordercast.trace.exporters.shiviz import SHIVIZ
 from ordercast.trace.exporters.tables import CSV, JSONL, PARQUET
-from ordercast.trace.runs import OneRun
+from ordercast.trace.runs import OneRun, without_contradiction
 from ordercast.trace.writing import appearing
 
 __all__ = ["FORMATS", "Cut", "Exporter", "causality_of", "export_trace"]
@@ -35,7 +35,9 @@ def export_trace(run: OneRun, file: Path, *, format: str, cut: Cut) -> int:
     exporter = FORMATS[format]
 
     def source() -> Iterator[Event]:
-        return read_events(run.trace) if exporter.whole and not run.named else run.events()
+        if exporter.whole and not run.named:
+            return without_contradiction(read_events(run.trace), run.trace)
+        return run.events()
 
     if file.is_dir():
         raise UsageError(f"{file}: is a directory: name a file to write to")

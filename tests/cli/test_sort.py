@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
 import random
@@ -16,7 +17,7 @@ import pytest
 from ordercast.cli import main
 
 if TYPE_CHECKING:
-    pass
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -59,16 +60,62 @@ def test_maps_in_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_lists_in_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "m.csv"
-    rows = ['2,1,"[1, 1, 0]",thanks', '1,1,"[1, 1, 0]",answer', '0,1,"[1, 0, 0]",question']
-    source.write_text("\n".join(["who,seq,clock,text", *rows]))
+    rows = ['2,1,"[1, 1, 0]",thanks,7', '1,1,"[1, 1, 0]",answer,07', '0,1,"[1, 0, 0]",question,']
+    source.write_text("\n".join(["who,seq,clock,text,zip", *rows]))
     chosen = ["--origin", "who", "--number", "seq", "--stamp", "clock", "--position", "place"]
     assert main(["sort", str(source), "-o", str(tmp_path / "out"), "--json", *chosen]) == 0
     table = pq.read_table(tmp_path / "out")
     assert table["text"].to_pylist() == TOLD
     assert table["place"].to_pylist() == [0, 1, 2]
     assert table["clock"].to_pylist()[1] == [1, 1, 0]
+    assert table["who"].to_pylist() == [0, 1, 2]
+    assert table["zip"].to_pylist() == [None, "07", "7"]
     summary = json.loads(capsys.readouterr().out)
     assert (summary["messages"], summary["verdict"], summary["late"]) == (3, "holds", 0)
+
+
+def test_text_in_csv_stays_as_it_is(tmp_path: Path) -> None:
+    """Also if it goes on in another line, which looks like a message."""
+    rows = [
+        ("2", 1, '{"2": 1, "01": 1, "1": 1}', "1e3", 'one\nc,1,{},1,"two"'),
+        ("1", 1, '{"01": 1, "1": 1}', "2024-01-02", "  two "),
+        ("01", 1, '{"01": 1}', "00123", '5" disk'),
+    ]
+    with (tmp_path / "m.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("origin", "number", "stamp", "zip", "text"), *rows])
+    arguments = ["sort", str(tmp_path / "m.csv"), "-o", str(tmp_path / "out"), "--jsonl"]
+    assert main(arguments) == 0
+    told = map(json.loads, (tmp_path / "out" / "part-00000.jsonl").read_text().splitlines())
+    found = [(row["origin"], row["number"], row["zip"], row["text"]) for row in told]
+    assert found == [(one, number, code, text) for one, number, _, code, text in reversed(rows)]
+
+
+def test_names_mean_what_they_say(tmp_path: Path, spark: SparkSession) -> None:
+    """Brackets in paths are no patterns, dots no fields, and case makes a difference."""
+    group = {"page.id": "p", "Stamp": 1, "Position": 7}
+    rows = [
+        {"origin": "Ann", "number": 1, "stamp": {"ann": 1, "Ann": 1}, **group},
+        {"origin": "ann", "number": 1, "stamp": {"ann": 1}, **group},
+    ]
+    for name, content in (("day1", rows[1:]), ("day[1]", rows)):
+        (tmp_path / name).mkdir()
+        lines(tmp_path / name / "x.jsonl", content)
+    out = tmp_path / "o[2]"
+    arguments = ["sort", str(tmp_path / "day[1]"), "-o", str(out), "--group", "page.id"]
+    assert main([*arguments, "--drop-duplicates"]) == 0
+    assert pq.ParquetFile(out / "part-00000.parquet").read().drop_columns("stamp").to_pylist() == [
+        {"origin": one, "number": 1, **group, "position": place}
+        for place, one in enumerate(("ann", "Ann"))
+    ]
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
+def test_messages_that_know_nothing(tmp_path: Path) -> None:
+    rows = [{"origin": one, "number": 1, "stamp": {}, "text": one} for one in "ba"]
+    source = lines(tmp_path / "m.jsonl", rows)
+    arguments = ["sort", str(source), "-o", str(tmp_path / "out"), "--jsonl", "--no-check"]
+    assert main(arguments) == 0
+    assert texts(tmp_path / "out") == ["a", "b"]
 
 
 DAYS = [datetime.datetime(2026, 11, day) for day in (1, 1, 2)]
@@ -164,9 +211,22 @@ def test_a_message_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             "a.csv, line 4, column 'stamp': '[2' is not a list of whole numbers, such as [1, 0, 2]",
         ),
         (
-            {"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2\n'},
-            "a.csv, line 3: it has 2 values, and the first line 3",
+            {"a.csv": 'origin,number,stamp,text\n0,1,"[1]",x\n0,2\n'},
+            "a.csv, line 3: it has 2 values, and the first line 4",
         ),
+        (
+            {"a.csv": 'origin,number,stamp\n0,1,"[1]"\n0,2.0,"[2]"\n'},
+            "a.csv, line 3, column 'number': '2.0' is not a whole number",
+        ),
+        (
+            {"a.csv": 'origin,number,stamp\na,1,"[1]"\n'},
+            "line 2, column 'origin': 'a' is not a whole number, as places in a list are",
+        ),
+        (
+            {"a.jsonl": '\n{"origin": "a", "number": 1, "stamp": {"a": 1, "a": 1}}\n'},
+            "a.jsonl, line 2: an object in it has 'a' twice",
+        ),
+        ({"a.csv": "x,y\n", "b.csv": "y,x\n"}, "b.csv: its columns, or their order, are not those"),
         (
             {
                 "a.jsonl": '{"origin": 0, "number": 1, "stamp": [1, 0, 0]}\n',
@@ -221,3 +281,9 @@ def test_the_output_must_be_new(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "there is something here already" in capsys.readouterr().err
     assert main(["sort", str(tmp_path / "no"), "-o", str(tmp_path / "out")]) == 2
     assert "there is no such file or directory" in capsys.readouterr().err
+    hidden = lines(tmp_path / "_m.jsonl", STORY)
+    assert main(["sort", str(hidden), "-o", str(tmp_path / "out")]) == 2
+    assert "_m.jsonl: Spark passes over files whose names begin with" in capsys.readouterr().err
+    twice = ["--group", "origin"]
+    assert main(["sort", str(source), "-o", str(tmp_path / "out"), *twice]) == 2
+    assert "'origin' cannot be both group and origin" in capsys.readouterr().err

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 SCHEMA = "room string, origin string, number long, after array<string>, text string"
 
 
+SOURCE = "in [1]"
+"""No pattern, whatever Spark makes of such names."""
+
+
 def write(directory: Path, name: str, *rows: tuple[str, str, int, list[str], str]) -> None:
     directory.mkdir(exist_ok=True)
     names = ("room", "origin", "number", "after", "text")
@@ -32,7 +36,7 @@ def write(directory: Path, name: str, *rows: tuple[str, str, int, list[str], str
 
 def command(directory: Path, *more: str) -> list[str]:
     return [
-        *("stream", "order", str(directory / "in"), "--group", "room", "--dependencies", "after"),
+        *("stream", "order", str(directory / SOURCE), "--group", "room", "--dependencies", "after"),
         *("--output", str(directory / "out"), "--checkpoint", str(directory / "state")),
         *("--buckets", "2", "--write", "json", *more),
     ]
@@ -50,7 +54,7 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
 ) -> None:
     question = ("r", "a", 1, [], "why?")
     answer = ("r", "b", 1, ["a:1"], "because")
-    write(tmp_path / "in", "1.json", answer, answer, ("r", "c", 0, [], "odd"))
+    write(tmp_path / SOURCE, "1.json", answer, answer, ("r", "c", 0, [], "odd"))
     code, done = main(command(tmp_path, "--once")), capsys.readouterr()
     assert code == 0, done.err
     summary = done.out.splitlines()[0]
@@ -59,10 +63,10 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
     assert "columns, as in the files that are there: after:array<string>,number:" in done.err
     assert rows(tmp_path / "out" / "aside") == [("odd", None)]
 
-    write(tmp_path / "in", "2.json", question, answer)
+    write(tmp_path / SOURCE, "2.json", question, answer)
     # As old as it may be that is moved there, or copied with its time.
     long_ago_s = time.time() - 400 * 86_400
-    os.utime(tmp_path / "in" / "2.json", (long_ago_s, long_ago_s))
+    os.utime(tmp_path / SOURCE / "2.json", (long_ago_s, long_ago_s))
     # On another machine, with other cores, it has as many partitions as it was begun with.
     stateful.conf.set("spark.sql.shuffle.partitions", "3")
     code, done = main(command(tmp_path, "--once", "--json")), capsys.readouterr()
@@ -79,7 +83,7 @@ def test_a_stream_is_put_in_order_and_goes_on_from_its_checkpoint(
     # It is refused at once, and not when something new comes.
     (tmp_path / "junk" / "offsets").mkdir(parents=True)
     (tmp_path / "junk" / "offsets" / "0").write_text("something else\n")
-    other = stateful.readStream.schema(SCHEMA).json(str(tmp_path / "in")).writeStream
+    other = stateful.readStream.schema(SCHEMA).json(str(tmp_path / "in*")).writeStream
     other = other.format("noop").option("checkpointLocation", str(tmp_path / "other"))
     other.trigger(availableNow=True).start().awaitTermination()
     for more, sentence in REFUSED.items():
@@ -108,7 +112,7 @@ PLACES = ("junk", "other", "new")
 
 def test_it_is_stopped_politely(tmp_path: Path) -> None:
     """By a supervisor's SIGTERM, which reaches Spark as well, maybe before us."""
-    write(tmp_path / "in", "1.json", ("r", "a", 2, [], "two"))
+    write(tmp_path / SOURCE, "1.json", ("r", "a", 2, [], "two"))
     arguments = command(tmp_path, "--schema", SCHEMA, "--wait", "1s", "--policy", "release")
     process = subprocess.Popen(
         [sys.executable, "-m", "ordercast", *arguments, "--master", "local[2]", *QUICK],

@@ -115,17 +115,17 @@ def looked_at(ordered: list[Message], size: int, *, named: bool) -> tuple[int, b
     ]
     by_name = {(m.group, f"p{m.origin}" if named else str(m.origin), m.number): m for m in ordered}
     asked = [
-        (by_name.get((row["group"], row["seen_origin"], row["seen_number"])), row)
+        (by_name.get((row["group"], row["_causal_seen_origin"], row["_causal_seen_number"])), row)
         for row in found
-        if row["kind"] == "ask"
+        if row["_causal_kind"] == "ask"
     ]
     wrong = any(
         any(map(gt, seen.stamp, by_name[row["group"], str(row["origin"]), row["number"]].stamp))
         for seen, row in asked
         if seen is not None
     )
-    late = sum(row["count"] for row in found if row["kind"] == "late")
-    return late, wrong or any(row["kind"] == "wrong" for row in found)
+    late = sum(row["_causal_count"] for row in found if row["_causal_kind"] == "late")
+    return late, wrong or any(row["_causal_kind"] == "wrong" for row in found)
 
 
 def told(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -229,6 +229,19 @@ def test_rows_that_cannot_be_used(spark: SparkSession, row: Any, words: str) -> 
 def test_columns_that_cannot_be_used(spark: SparkSession, types: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         causal_sort(spark.createDataFrame([], types))
+
+
+def test_columns_may_have_any_names(spark: SparkSession) -> None:
+    """Also those of our own, names with dots, and some that differ only in case."""
+    types = "`page.id` int, place int, count bigint, stamp array<bigint>, Stamp int, Position int"
+    rows = [(0, 1, 1, [1, 1], 4, 5), (0, 0, 1, [1, 0], 4, 5)]
+    given = spark.createDataFrame(rows, types)
+    named = {"group": "page.id", "origin": "place", "number": "count"}
+    ordered = causal_sort(given, **named, rows_each=1, check=False)
+    assert [tuple(row) for row in ordered.collect()] == [(*rows[1], 0), (*rows[0], 1)]
+    forgetful = spark.createDataFrame([*rows, (0, 1, 2, [0, 2], 4, 5)], types)
+    with pytest.raises(TraceError, match="1:2 of group 0 follows 1:1, which knew 0:1, but"):
+        causal_sort(forgetful, **named, rows_each=1)
 
 
 def test_nothing_stays_nothing(spark: SparkSession) -> None:

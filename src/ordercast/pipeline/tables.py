@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline.findings import Findings
 from ordercast.pipeline.options import Options
+from ordercast.pipeline.paths import plain_paths
 from ordercast.pipeline.record import (
     Part,
     Record,
@@ -229,6 +229,4 @@ class Stored:
         files = files_of(self._path, self.record, name)
         if not files:
             return self._spark.createDataFrame([], schema)
-        # Spark takes a path for a pattern.
-        plain = [re.sub(r"([\\{}\[\]*?])", r"\\\1", str(file)) for file in files]
-        return self._spark.read.schema(schema).parquet(*plain)
+        return self._spark.read.schema(schema).parquet(*plain_paths(files))

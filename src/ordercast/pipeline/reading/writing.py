@@ -17,6 +17,7 @@ from ordercast.pipeline.parts import (
     sees_files,
     write_parts,
 )
+from ordercast.pipeline.paths import plain_paths
 from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.reading import OtherLog, open_log
 from ordercast.pipeline.reading.shares import settled, shares_of, undivided
@@ -109,4 +110,4 @@ def _count(spark: SparkSession, files: Sequence[Path], write: Format) -> int:
     """How many events were written: cheaper than to count them before."""
     if write == "parquet":
         return sum(pq.read_metadata(file).num_rows for file in files)
-    return spark.read.text([str(file.absolute()) for file in files]).count()
+    return spark.read.text(plain_paths(files)).count()

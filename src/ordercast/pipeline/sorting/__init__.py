@@ -21,6 +21,7 @@ from ordercast.pipeline.sorting.columns import (
     refuse_flaw,
     require_columns,
 )
+from ordercast.pipeline.sorting.names import cols, exact_names
 from ordercast.pipeline.sorting.ordered import Partitions
 from ordercast.pipeline.sorting.ranges import cuts, part_of, survey
 
@@ -59,6 +60,13 @@ def causal_sort(
         raise UsageError(
             f"there is a column {position!r} already: choose another name for the place"
         )
+    with exact_names(frame.sparkSession):
+        return _sorted(frame, columns, position, rows_each, check=check)
+
+
+def _sorted(
+    frame: DataFrame, columns: Columns, position: str, rows_each: int, *, check: bool
+) -> DataFrame:
     messages = keyed(frame, columns)
     found = survey(messages, columns)
     if found.flawed:
@@ -66,14 +74,14 @@ def causal_sort(
     starts = cuts(found, rows_each)
     placed = messages.withColumn(PART, part_of(messages, columns, starts)).drop(FLAW)
     if check:
-        _require_order(placed.select(*columns.names, SUM, PART), columns, len(starts) + 1)
+        _require_order(placed.select(*cols(columns.names), SUM, PART), columns, len(starts) + 1)
     sizes = {row[PART]: row["count"] for row in placed.groupBy(PART).count().collect()}
     sorted_parts = _in_parts(placed, columns, len(starts) + 1)
     return sorted_parts.withColumn(position, _place(sizes, len(starts) + 1)).drop(SUM, PART)
 
 
 def _in_parts(placed: DataFrame, columns: Columns, parts: int) -> DataFrame:
-    return placed.repartitionById(parts, F.col(PART)).sortWithinPartitions(*columns.order)
+    return placed.repartitionById(parts, F.col(PART)).sortWithinPartitions(*cols(columns.order))
 
 
 def _place(sizes: dict[int, int], parts: int) -> Column:
@@ -87,7 +95,7 @@ def _place(sizes: dict[int, int], parts: int) -> Column:
 
 
 def _require_order(keys: DataFrame, columns: Columns, parts: int) -> None:
-    ordered = _in_parts(keys, columns, parts).select(*columns.names).persist()
+    ordered = _in_parts(keys, columns, parts).select(*cols(columns.names)).persist()
     try:
         checked = check_order(Partitions(ordered), columns)
     finally:

@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ordercast.pipeline.sorting.chunk import chunk_of
 from ordercast.pipeline.sorting.columns import Columns
+from ordercast.pipeline.sorting.names import col, cols
 from ordercast.pipeline.sorting.ordered import Ordered
 from ordercast.pipeline.sorting.witness import Checked, contradiction, lateness
 
@@ -43,13 +44,14 @@ _ARROW_KNOWN = pa.schema(
 )
 _TOLD = T.StructType(
     [
-        T.StructField("kind", T.StringType()),
-        T.StructField("place", T.LongType()),
-        T.StructField("count", T.LongType()),
-        T.StructField("seen_origin", T.StringType()),
-        T.StructField("seen_number", T.LongType()),
+        T.StructField("_causal_kind", T.StringType()),
+        T.StructField("_causal_place", T.LongType()),
+        T.StructField("_causal_count", T.LongType()),
+        T.StructField("_causal_seen_origin", T.StringType()),
+        T.StructField("_causal_seen_number", T.LongType()),
     ]
 )
+_THEIR = "_causal_their_"
 _PLACES = 40
 """Bits for a row's place in its part."""
 
@@ -139,14 +141,15 @@ def look(
 
 
 def _concluded(data: Ordered, columns: Columns, told: DataFrame) -> Checked:
-    here = told.where(F.col("kind") != "ask").collect()
-    asked = told.where(F.col("kind") == "ask")
+    here = told.where(F.col("_causal_kind") != "ask").collect()
+    asked = told.where(F.col("_causal_kind") == "ask")
     elsewhere, first = _compare_elsewhere(data, columns, asked)
     compared, late_count = (
-        sum(row["count"] for row in here if row["kind"] == kind) for kind in ("tally", "late")
+        sum(row["_causal_count"] for row in here if row["_causal_kind"] == kind)
+        for kind in ("tally", "late")
     )
-    flaws = [row for row in here if row["kind"] == "wrong"] + ([first] if first else [])
-    late = [row for row in here if row["kind"] == "late"]
+    flaws = [row for row in here if row["_causal_kind"] == "wrong"] + ([first] if first else [])
+    late = [row for row in here if row["_causal_kind"] == "late"]
     sentence = None
     if late:
         sentence = lateness(data.frame, columns, _earliest(late))
@@ -156,25 +159,23 @@ def _concluded(data: Ordered, columns: Columns, told: DataFrame) -> Checked:
 
 
 def _earliest(rows: list[Row]) -> Row:
-    return min(rows, key=lambda row: int(row["place"]))
+    return min(rows, key=lambda row: int(row["_causal_place"]))
 
 
 def _compare_elsewhere(data: Ordered, columns: Columns, asked: DataFrame) -> tuple[int, Row | None]:
     """How many stamps were compared with one of another part, and the first that is wrong."""
-    theirs = data.frame.select(*(F.col(name).alias(f"their_{name}") for name in columns.names))
-    same = (F.col(f"their_{columns.origin}").cast("string") == F.col("seen_origin")) & (
-        F.col(f"their_{columns.number}") == F.col("seen_number")
+    theirs = data.frame.select(*(col(name).alias(f"{_THEIR}{name}") for name in columns.names))
+    same = (col(f"{_THEIR}{columns.origin}").cast("string") == F.col("_causal_seen_origin")) & (
+        col(f"{_THEIR}{columns.number}") == F.col("_causal_seen_number")
     )
     if columns.group is not None:
-        same &= F.col(columns.group) == F.col(f"their_{columns.group}")
-    wrong = _is_above(data.frame, columns)
-    paired = asked.join(theirs, same).withColumn("wrong", wrong)
-    shown = F.struct(*_TOLD.names, *columns.names)
+        same &= col(columns.group) == col(f"{_THEIR}{columns.group}")
+    wrong = F.col("_causal_wrong")
+    paired = asked.join(theirs, same).withColumn("_causal_wrong", _is_above(data.frame, columns))
+    shown = F.struct(*_TOLD.names, *cols(columns.names))
     [row] = paired.agg(
         F.count(F.lit(1)).alias("compared"),
-        F.min_by(F.when(F.col("wrong"), shown), F.when(F.col("wrong"), F.col("place"))).alias(
-            "first"
-        ),
+        F.min_by(F.when(wrong, shown), F.when(wrong, F.col("_causal_place"))).alias("first"),
     ).collect()
     return row["compared"], row["first"]
 
@@ -182,13 +183,13 @@ def _compare_elsewhere(data: Ordered, columns: Columns, asked: DataFrame) -> tup
 def _is_above(frame: DataFrame, columns: Columns) -> Column:
     """Has the stamp of the other an entry that is larger than our own? Our own entry is left to the
     walk: a map need not have it."""
-    theirs, ours = F.col(f"their_{columns.stamp}"), F.col(columns.stamp)
+    theirs, ours = col(f"{_THEIR}{columns.stamp}"), col(columns.stamp)
     if isinstance(frame.schema[columns.stamp].dataType, T.ArrayType):
         pairs = F.zip_with(
             theirs, ours, lambda one, two: F.coalesce(one, F.lit(0)) > F.coalesce(two, F.lit(0))
         )
         return F.exists(pairs, lambda larger: larger)
-    me = F.col(columns.origin).cast("string")
+    me = col(columns.origin).cast("string")
     return F.exists(
         F.map_entries(theirs),
         lambda entry: (

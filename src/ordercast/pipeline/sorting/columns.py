@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline.sorting.names import col, cols
 
 __all__ = ["FLAW", "PART", "SUM", "Columns", "keyed", "name_of", "require_columns"]
 
@@ -36,6 +37,15 @@ class Columns:
     stamp: str = "stamp"
     group: str | None = None
     """Messages of different groups have nothing to do with each other."""
+
+    def __post_init__(self) -> None:
+        called: dict[str, str] = {}
+        for field in ("group", "origin", "number", "stamp"):
+            name = getattr(self, field)
+            if name in called:
+                raise UsageError(f"the column {name!r} cannot be both {called[name]} and {field}")
+            if name is not None:
+                called[name] = field
 
     @property
     def names(self) -> list[str]:
@@ -89,7 +99,7 @@ def keyed(frame: DataFrame, columns: Columns) -> DataFrame:
     """in: the columns of `Columns`
     out: the same, and `SUM`, the sum of the stamp; and `FLAW`, what is wrong, if anything is"""
     counts, own = _counts(frame, columns), _own(frame, columns)
-    number = F.col(columns.number).cast("long")
+    number = col(columns.number).cast("long")
     total = F.aggregate(counts, F.lit(0).cast("long"), lambda so_far, count: so_far + count)
     raised = total - F.coalesce(own, F.lit(0)) + number
     flaw = _flaw(frame, columns, counts, own, total)
@@ -99,13 +109,13 @@ def keyed(frame: DataFrame, columns: Columns) -> DataFrame:
 
 
 def _counts(frame: DataFrame, columns: Columns) -> Column:
-    stamp = F.col(columns.stamp)
+    stamp = col(columns.stamp)
     kept = stamp if _is_list(frame, columns) else F.map_values(stamp)
     return kept.cast("array<bigint>")
 
 
 def _own(frame: DataFrame, columns: Columns) -> Column:
-    stamp, origin = F.col(columns.stamp), F.col(columns.origin)
+    stamp, origin = col(columns.stamp), col(columns.origin)
     if _is_list(frame, columns):
         return F.get(stamp, origin).cast("long")
     key = frame.schema[columns.stamp].dataType.keyType  # type: ignore[attr-defined]
@@ -118,8 +128,8 @@ def _is_list(frame: DataFrame, columns: Columns) -> bool:
 
 def _flaw(frame: DataFrame, columns: Columns, counts: Column, own: Column, total: Column) -> Column:
     """The first thing that is wrong with a row, in words; null if nothing is."""
-    origin, number = F.col(columns.origin), F.col(columns.number)
-    rules = [(F.col(name).isNull(), F.lit(f"its {name} is null")) for name in columns.names]
+    origin, number = col(columns.origin), col(columns.number)
+    rules = [(col(name).isNull(), F.lit(f"its {name} is null")) for name in columns.names]
     rules += [
         (
             (number < 1) | (number > LARGEST),
@@ -129,7 +139,7 @@ def _flaw(frame: DataFrame, columns: Columns, counts: Column, own: Column, total
         (F.array_max(counts) > LARGEST, F.lit("an entry of its stamp is too large")),
     ]
     if _is_list(frame, columns):
-        size = F.size(columns.stamp)
+        size = F.size(col(columns.stamp))
         short = _words("its stamp has ", size, " entries, from 0 on, and none for origin ", origin)
         rules.append(((origin < 0) | (origin >= size), short))
     # Only now: a rule is looked at where those before it are kept.
@@ -157,6 +167,6 @@ def refuse_flaw(frame: DataFrame, columns: Columns) -> None:
 
     in: what `keyed` gives
     """
-    wrong = frame.where(F.col(FLAW).isNotNull()).select(*columns.identity, FLAW)
-    [row] = wrong.orderBy(*(F.col(name).asc_nulls_last() for name in columns.identity)).take(1)
+    wrong = frame.where(F.col(FLAW).isNotNull()).select(*cols(columns.identity), FLAW)
+    [row] = wrong.orderBy(*(col(name).asc_nulls_last() for name in columns.identity)).take(1)
     raise TraceError(f"message {name_of(row.asDict(), columns)}: {row[FLAW]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +14,14 @@ from pyspark.sql import types as T
 
 from ordercast.errors import UsageError
 from ordercast.pipeline.parts import Format, require_shared, require_shared_by, write_parts
+from ordercast.pipeline.paths import plain_paths
 from ordercast.pipeline.session import session
 from ordercast.pipeline.settings import settings_for
 from ordercast.pipeline.sorting import ROWS_EACH, causal_sort
 from ordercast.pipeline.sorting.broken import plainly_read
 from ordercast.pipeline.sorting.check import check_order
 from ordercast.pipeline.sorting.columns import Columns, require_columns
+from ordercast.pipeline.sorting.names import cols, exact_names
 from ordercast.pipeline.sorting.ordered import WrittenFiles
 from ordercast.pipeline.sorting.source import (
     read_messages,
@@ -72,10 +74,13 @@ def sort_files(
     if spark is None and master is not None:
         require_shared(master, config or {})
     settings = settings_for(sum(file.stat().st_size for file in files)) | dict(config or {})
-    opened = session(master=master, config=settings, verbose=verbose) if spark is None else None
+    opened: AbstractContextManager[SparkSession] = (
+        session(master=master, config=settings, verbose=verbose)
+        if spark is None
+        else nullcontext(spark)
+    )
     scratch = output.with_name(f".{output.name}.{os.getpid()}")
-    with opened or nullcontext(spark) as running, plainly_read(source, columns):
-        assert running is not None
+    with opened as running, exact_names(running), plainly_read(source, columns):
         require_shared_by(running)
         try:
             begin(f"sorting {source} on Spark")
@@ -101,8 +106,8 @@ def sort_files(
 
 def _write(ordered: DataFrame, directory: Path, format: Format, columns: Columns) -> WrittenFiles:
     files = write_parts(ordered, directory, format)
-    schema = ordered.select(*columns.names).schema
-    paths = [str(file.absolute()) for file in files]
+    schema = ordered.select(*cols(columns.names)).schema
+    paths = plain_paths(files)
     read = ordered.sparkSession.read
     if format == "parquet":
         return WrittenFiles(read.schema(schema).parquet(*paths), tuple(files))

@@ -37,13 +37,17 @@ class Partitions:
     frame: DataFrame
 
     def each(self, work: Work, schema: StructType | str) -> DataFrame:
+        names = self.frame.columns
+
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if found := list(batches):
                 context = TaskContext.get()
                 assert context is not None
-                yield from work(context.partitionId(), pa.Table.from_batches(found))
+                table = pa.Table.from_batches(found).rename_columns(names)
+                yield from work(context.partitionId(), table)
 
-        return self.frame.mapInArrow(run, schema)
+        # pyspark would look for a name with a dot in vain.
+        return self.frame.toDF(*map(str, range(len(names)))).mapInArrow(run, schema)
 
 
 @dataclass(frozen=True, slots=True)

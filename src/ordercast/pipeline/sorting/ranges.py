@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from ordercast.pipeline.sorting.columns import FLAW, Columns
+from ordercast.pipeline.sorting.names import col, cols
 
 __all__ = ["Survey", "cuts", "part_of", "survey"]
 
@@ -34,8 +35,8 @@ def survey(frame: DataFrame, columns: Columns) -> Survey:
     """in: what `columns.keyed` gives"""
     seen = Observation()
     counted = frame.observe(seen, F.count(F.lit(1)).alias("rows"), F.count(FLAW).alias("flawed"))
-    drawn = F.xxhash64(*(F.col(name).cast("string") for name in columns.identity))
-    kept = counted.orderBy(drawn).limit(SAMPLE).select(*columns.order)
+    drawn = F.xxhash64(*(col(name).cast("string") for name in columns.identity))
+    kept = counted.orderBy(drawn).limit(SAMPLE).select(*cols(columns.order))
     found = [tuple(row) for row in kept.collect()]
     rows, flawed = seen.get["rows"], seen.get["flawed"]
     return Survey(rows, flawed, [] if flawed else sorted(set(found)))
@@ -51,7 +52,7 @@ def cuts(found: Survey, rows_each: int) -> list[tuple[Any, ...]]:
 def part_of(frame: DataFrame, columns: Columns, starts: Sequence[tuple[Any, ...]]) -> Column:
     """The number of the part that a row belongs to, by bisection."""
     types = [frame.schema[name].dataType for name in columns.order]
-    key = F.struct(*columns.order)
+    key = F.struct(*cols(columns.order))
 
     def start(index: int) -> Column:
         values = zip(columns.order, starts[index], types, strict=True)

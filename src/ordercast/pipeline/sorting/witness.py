@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.sorting.columns import Columns, name_of
+from ordercast.pipeline.sorting.names import col, cols
 
 __all__ = ["Checked", "contradiction", "lateness"]
 
@@ -40,8 +41,8 @@ def lateness(frame: DataFrame, columns: Columns, late: Row) -> str:
     others = _of_group(frame, columns, row).where(
         _entry(frame, columns, row[columns.origin]) >= row[columns.number]
     )
-    others = others.where(F.col(columns.origin).cast("string") != str(row[columns.origin]))
-    found = others.orderBy(columns.origin, columns.number).take(1)
+    others = others.where(col(columns.origin).cast("string") != str(row[columns.origin]))
+    found = others.orderBy(*cols([columns.origin, columns.number])).take(1)
     knows = name_of(found[0].asDict(), columns) if found else "another message of its origin"
     return f"{name_of(row, columns)} comes after {knows}, whose stamp knows it already"
 
@@ -49,7 +50,10 @@ def lateness(frame: DataFrame, columns: Columns, late: Row) -> str:
 def contradiction(frame: DataFrame, columns: Columns, wrong: Row) -> str:
     """What a message should have known and does not."""
     row = wrong.asDict()
-    seen = row | {columns.origin: row["seen_origin"], columns.number: row["seen_number"]}
+    seen = row | {
+        columns.origin: row["_causal_seen_origin"],
+        columns.number: row["_causal_seen_number"],
+    }
     [other] = _named(frame, columns, seen).take(1)
     own, theirs = _counts(row[columns.stamp]), _counts(other[columns.stamp])
     own[str(row[columns.origin])] = row[columns.number]
@@ -63,23 +67,21 @@ def contradiction(frame: DataFrame, columns: Columns, wrong: Row) -> str:
 
 
 def _of_group(frame: DataFrame, columns: Columns, row: dict[str, Any]) -> DataFrame:
-    return (
-        frame if columns.group is None else frame.where(F.col(columns.group) == row[columns.group])
-    )
+    return frame if columns.group is None else frame.where(col(columns.group) == row[columns.group])
 
 
 def _named(frame: DataFrame, columns: Columns, row: dict[str, Any]) -> DataFrame:
     return _of_group(frame, columns, row).where(
-        (F.col(columns.origin).cast("string") == str(row[columns.origin]))
-        & (F.col(columns.number) == row[columns.number])
+        (col(columns.origin).cast("string") == str(row[columns.origin]))
+        & (col(columns.number) == row[columns.number])
     )
 
 
 def _entry(frame: DataFrame, columns: Columns, origin: object) -> Column:
     kind = frame.schema[columns.stamp].dataType
     if isinstance(kind, T.MapType):
-        return F.try_element_at(F.col(columns.stamp), F.lit(origin).cast(kind.keyType))
-    return F.get(F.col(columns.stamp), F.lit(origin))
+        return F.try_element_at(col(columns.stamp), F.lit(origin).cast(kind.keyType))
+    return F.get(col(columns.stamp), F.lit(origin))
 
 
 def _counts(stamp: list[int] | dict[Any, int]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
+from ordercast.pipeline.paths import plain_paths
 from ordercast.pipeline.streaming.checkpoint import resumed
 from ordercast.pipeline.streaming.progress import Watcher
 from ordercast.pipeline.streaming.sink import DirectorySink
@@ -36,10 +37,12 @@ def read_files(
     it in those that are there."""
     settings = dict(options or {})
     stream = spark.readStream.format(format).options(**_WHATEVER_AGE).options(**settings)
+    if schema is None and "://" not in source and not any(Path(source).glob("*")):
+        raise UsageError(f"{source} has no files yet that would tell their columns: give a schema")
+    if Path(source).exists():  # else it may be a pattern
+        (source,) = plain_paths([Path(source)])
     if schema is not None:
         return stream.schema(schema).load(source)
-    if "://" not in source and not any(Path(source).glob("*")):
-        raise UsageError(f"{source} has no files yet that would tell their columns: give a schema")
     found = spark.read.format(format).options(**settings).load(source).schema
     return stream.schema(found).load(source)
 

@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from ordercast import pipeline
 from ordercast.pipeline.settings import SHORT_JOBS
+from tests.seeds import LONG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 # Machines are shared and noisy: how long an example took proves nothing.
 settings.register_profile("ordercast", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=2_000)
-settings.load_profile("ordercast")
+settings.load_profile("long" if LONG else "ordercast")
 
-# In the background of a shell Ctrl-C is ignored, and would be by what tests start and interrupt.
+# In the background of a shell Ctrl-C is ignored, and under nohup the end of a terminal; they would
+# be by what tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # xdist tells its workers how wide a terminal is, and tests have none.
 os.environ.pop("COLUMNS", None)
@@ -40,8 +44,13 @@ APART = (
     "tests/protocols/",
 )
 """Where tests share nothing."""
-COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
-"""Spark's defaults."""
+LARGE_JOBS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.shuffle.partitions": "4",
+}
+"""As sessions have it if there is much to read."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -93,7 +102,7 @@ def spark() -> Iterator[SparkSession]:
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of all tests, while a test has it with queries that Spark compiles, as it does if
     there is much to read."""
-    yield from set_for_a_while(spark, COMPILED)
+    yield from set_for_a_while(spark, LARGE_JOBS)
 
 
 @pytest.fixture
@@ -103,7 +112,7 @@ def stateful(spark: SparkSession) -> Iterator[SparkSession]:
 
     settings = {
         **SETTINGS,
-        **COMPILED,
+        **LARGE_JOBS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }

@@ -11,8 +11,8 @@ from ordercast.protocols import catalog
 from .subjects import COMBINATIONS, TROUBLE, broken_promises, replay, run_once, traffic_kinds
 
 SEEDS = st.integers(0, 2**32 - 1)
-EXAMPLES = settings.default.max_examples * 3 // 20
-"""Of each of some four hundred worlds: 15, other ones each time; 300 in the profile `long`."""
+EXAMPLES = settings.default.max_examples // 10
+"""Of each of some four hundred worlds: 10, and 200 in a long run."""
 
 
 @pytest.mark.parametrize("trouble", TROUBLE)

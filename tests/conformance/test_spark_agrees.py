@@ -23,7 +23,7 @@ from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
 from ordercast.trace.verdicts import PROPERTIES, Verdict
 
-from ..seeds import seed
+from ..seeds import often, seed
 from .mutants import NO_CAUSAL_GUARD, NO_FIFO_GUARD
 from .random_traces import knotted_trace, random_trace
 from .subjects import COMBINATIONS, TROUBLE, run_once, traffic_kinds
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-RUNS = 16_000
+RUNS = often(3_000, long=16_000)
 
 
 def write(traces: list[Trace], directory: Path, format: str) -> Path:

@@ -33,6 +33,7 @@ from ordercast.pipeline.kernels.entering import EARLY, LATE
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.source import inspect
 
+from ..seeds import often
 from .broadcasts import broadcast, manifest_of, split, whole, write
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 def test_split_or_whole(tmp_path: Path) -> None:
     told: Counter[tuple[str, str]] = Counter()
-    for seed in range(180):
+    for seed in range(often(90, long=180)):
         random = Random(seed)
         events = broadcast(seed)
         if not len(events):
@@ -58,8 +59,8 @@ def test_split_or_whole(tmp_path: Path) -> None:
         )
         told.update((row["property"], row["verdict"]) for row in found.verdicts.to_pylist())
     for name in ("total_pairwise", "total_acyclic", "total_gap_free", "synchronous"):
-        assert told[name, "violated"] > 20
-        assert told[name, "holds"] > 10
+        assert told[name, "violated"] > 10
+        assert told[name, "holds"] > 5
     for name in ("validity", "agreement", "uniform_agreement"):
         assert all(told[name, verdict] > 5 for verdict in ("holds", "violated", "unknown"))
 

@@ -26,13 +26,14 @@ from ordercast.trace.parquet import to_table
 from ordercast.trace.verdicts import PROPERTIES
 
 from ..conformance.random_traces import knotted_trace, random_trace
+from ..seeds import often
 from .broadcasts import broadcast, manifest_of, split, whole, write
 from .spoiling import spoilt
 
 
 def test_a_few_faults(tmp_path: Path) -> None:
     told: Counter[tuple[str, str]] = Counter()
-    for seed in range(250):
+    for seed in range(often(100, long=250)):
         random = Random(seed)
         events = spoilt(broadcast(seed), random)
         if not len(events):
@@ -53,8 +54,8 @@ def test_a_few_faults(tmp_path: Path) -> None:
         ), f"seed {seed}"
         told.update((row["property"], row["verdict"]) for row in found.verdicts.to_pylist())
     for name in PROPERTIES:
-        assert told[name, "holds"] > 8
-        assert told[name, "violated"] > 20
+        assert told[name, "holds"] > 3
+        assert told[name, "violated"] > 8
     assert told["causal", "unknown"] > 2
     assert told["total_gap_free", "unknown"] > 2
 

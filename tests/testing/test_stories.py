@@ -14,7 +14,8 @@ import ordercast
 from ordercast.errors import TraceError
 from ordercast.testing import World, check, run
 from ordercast.trace import Manifest
-from ordercast.trace.spans import Span, SpanLog
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span
 
 from .stories import CHOICES, Group, play
 

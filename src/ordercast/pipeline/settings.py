@@ -18,10 +18,13 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUICK_START = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"}
 SHORT_JOBS = {
     **_QUICK_START,
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
 }
-"""For some thousand rows: nothing is compiled that would be run for less time than that takes."""
+"""For some thousand rows: nothing is compiled that would be run for less time than that takes, and
+no plan is made anew for what came out of its first half."""
 _MIB = 1 << 20
 _SMALL_BYTES = 4 << 20
 """Less does not keep a JVM busy for as long as its second compiler takes."""

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ordercast.runtime.door import Complaints, Door
+from ordercast.runtime.complaints import Complaints
+from ordercast.runtime.door import Door
 
 from .helpers import until
 

@@ -10,9 +10,10 @@ import logging
 import os
 import ssl
 from socket import gaierror
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ordercast.errors import PeerError, UsageError
+from ordercast.runtime.complaints import Complaints
 from ordercast.runtime.connection import Connection
 from ordercast.runtime.discovery import Address, Answer, Finder
 from ordercast.runtime.frames import (
@@ -39,8 +40,6 @@ __all__ = ["Door"]
 ASK_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 2.0
 """How often to see whether certificates have been revoked."""
-TELL_EVERY_S = 60.0
-"""That nobody can come in, for want of file descriptors: a line at most so often."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +62,6 @@ class Door:
         self.handshakes = Handshakes(name)
         self._server: asyncio.Server | None = None
         self._complaints: Complaints | None = None
-        self._next_line_s = 0.0
         self._revoked = RevokedList(credentials) if credentials is not None else None
         self._next_look: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.WriteTransport] = set()
@@ -84,7 +82,7 @@ class Door:
                 start_serving=False,
             )
             self._complaints = Complaints.of(loop)
-            self._complaints.doors.add(self)
+            self._complaints.heed(self._server, self.name)
             await self._server.start_serving()
         except OSError as error:
             why = error.strerror if isinstance(error, gaierror) else os.strerror(error.errno or 0)
@@ -96,8 +94,8 @@ class Door:
             self._next_look.cancel()
         if self._server is not None:
             self._server.close()
-        if self._complaints is not None:
-            self._complaints.forget(self)
+            if self._complaints is not None:
+                self._complaints.forget(self._server)
         for transport in self._waiting:
             transport.abort()
 
@@ -122,21 +120,6 @@ class Door:
     def turn_away(self, reason: Exception) -> None:
         self.turned_away += 1
         self.last_refused = str(reason)
-
-    def cannot_accept(self, listening: Any, error: Any) -> bool:
-        """Whether it is our socket on which the loop could not accept a connection."""
-        ours = self._server.sockets if self._server is not None else ()
-        if listening.fileno() not in [each.fileno() for each in ours]:
-            return False
-        now_s = asyncio.get_running_loop().time()
-        if now_s >= self._next_line_s:
-            self._next_line_s = now_s + TELL_EVERY_S
-            logger.warning(
-                "%s: nobody can come in: %s (how many a process may have says 'ulimit -n')",
-                *(self.name, error.strerror),
-                extra=about("cannot_accept", self.name),
-            )
-        return True
 
     def check_name(self, name: str, transport: asyncio.BaseTransport) -> None:
         """A member's name is in its certificate: nobody can speak for another."""
@@ -217,40 +200,6 @@ class Door:
         finally:
             self._waiting.discard(transport)
             writer.close()
-
-
-class Complaints:
-    """What a loop calls when something fails that nobody waits for, if its program has not said.
-
-    It does what asyncio does, but for doors without file descriptors for those who knock: asyncio
-    would write hundreds of tracebacks a second (python/cpython#151615). A program's own handler is
-    left alone, and this one leaves with the last door.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.doors: set[Door] = set()
-        self._loop = loop
-
-    @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> Complaints:
-        found = loop.get_exception_handler()
-        if isinstance(found, cls):
-            return found
-        made = cls(loop)
-        if found is None:
-            loop.set_exception_handler(made)
-        return made
-
-    def forget(self, door: Door) -> None:
-        self.doors.discard(door)
-        if not self.doors and self._loop.get_exception_handler() is self:
-            self._loop.set_exception_handler(None)
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        listening, error = context.get("socket"), context.get("exception")
-        is_about_accepting = listening is not None and isinstance(error, OSError)
-        if not (is_about_accepting and any(d.cannot_accept(listening, error) for d in self.doors)):
-            loop.default_exception_handler(context)
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> object:

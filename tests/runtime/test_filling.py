@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ordercast import Group, Settings
+from ordercast.pipeline.streaming.source_reach import Directory, Reach
 from ordercast.runtime.journal import committer
 from ordercast.trace import Manifest, Trace
 from ordercast.trace.gather import gather
@@ -83,8 +84,13 @@ def test_what_the_trace_has_lost_is_written_again(tmp_path: Path, keep: float) -
 
 
 def gathered(directory: Path) -> Manifest:
+    """What the trace says of itself, put together or followed."""
+    live = Directory(directory)
+    nothing = Reach({}, {})
+    ((_, line),) = live.manifests(nothing, live.reach(nothing, most_bytes=2**20))
     gather(directory)
     (trace,) = Trace.load(directory)
+    assert Manifest.from_json(line, where="the heads").complete == trace.manifest.complete
     return trace.manifest
 
 

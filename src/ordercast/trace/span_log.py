@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -35,7 +36,7 @@ class SpanLog:
         rotate_bytes: int = ROTATE_BYTES,
     ) -> None:
         self._run = run
-        self._manifest = manifest.to_json().decode() if manifest is not None else None
+        self._manifest = manifest
         self._process = process
         self._rotate_bytes = rotate_bytes
         self.directory = directory.absolute()  # a program may go elsewhere
@@ -117,9 +118,11 @@ class SpanLog:
             raise self._trouble(error) from error
 
     def skip_to(self, position: int) -> None:
-        """Rows before this one are lost, and a file says by where it begins that they are."""
+        """Rows before this one are lost: a file says so by where it begins, and in its manifest."""
         self.close()
         self._position = position
+        if self._manifest is not None:
+            self._manifest = replace(self._manifest, complete=False)
         try:
             self._begin(self._number + 1)
         except OSError as error:
@@ -157,7 +160,8 @@ class SpanLog:
         fresh = self._path.with_name(f".{self._path.name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         self._file = os.open(fresh, flags, 0o644)
-        head = Head(self._run, self._process, self._position, self._manifest)
+        line = self._manifest.to_json().decode() if self._manifest is not None else None
+        head = Head(self._run, self._process, self._position, line)
         try:
             self._put(b"".join(encode(head)))
             fresh.rename(self._path)

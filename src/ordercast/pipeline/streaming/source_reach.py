@@ -101,7 +101,9 @@ class Directory:
                     self._lines[name] = _line_of(file)
                 if (line := self._lines[name]) is not None:
                     manifest = Manifest.from_json(line, where=str(file))
-                    found[manifest.run] = manifest
+                    before = found.get(manifest.run, manifest)
+                    complete = manifest.complete and before.complete
+                    found[manifest.run] = replace(manifest, complete=complete)
         try:
             found |= {manifest.run: manifest for manifest in read_manifests(self._path)}
         except TraceError:

@@ -33,9 +33,14 @@ def same_of(
     options = Options(**chosen)
     here = import_trace([source], directory / "here", format=format, options=options)
     there = import_log([source], directory / "there", format=format, options=options, spark=spark)
+    found, expected = (Trace.load(directory / name) for name in ("there", "here"))
+    assert [one.manifest.run for one in found] == [one.manifest.run for one in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.events == theirs.events, f"run {ours.manifest.run!r}"
     assert there.events == here.events
     assert there.report.bad == here.report.bad
+    assert there.report.places == here.report.places
     assert there.report.notes == here.report.notes
-    found = Trace.load(directory / "there")
-    assert found == Trace.load(directory / "here")
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours == theirs, f"run {ours.manifest.run!r}"
     return found

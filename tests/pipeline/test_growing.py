@@ -1,4 +1,5 @@
-"""A trace that grows: what was judged is not read again, and the tables are as if it had been."""
+"""A trace that grows: what is refused, and what is not. That nothing is read again, and the tables
+are as if it had been, is in `test_tables.py`, which has the tables to compare them with."""
 
 from __future__ import annotations
 
@@ -18,15 +19,12 @@ from ordercast.pipeline.results import TABLES
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
 
-from ..conformance.random_traces import random_trace
 from .builders import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Examine = Callable[..., Any]
-OLD = [random_trace(seed, f"run {seed}") for seed in range(6)]
-NEW = [random_trace(seed, f"run {seed}") for seed in range(6, 10)]
 
 
 def add(trace: Path, name: str, runs: list[Any], *, manifest: bool = True) -> Path:
@@ -77,31 +75,7 @@ def examine(spark: SparkSession, tmp_path: Path) -> Examine:
     return call
 
 
-def test_only_new_files_are_read_and_all_runs_are_told_of(
-    tmp_path: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, out = tmp_path / "trace", tmp_path / "out"
-    files = [add(trace, "a.parquet", OLD[:3]), add(trace, "b.jsonl", OLD[3:])]
-    examine()
-    files += [add(trace, "c.parquet", NEW[:2]), add(trace, "d.jsonl", NEW[2:])]
-    at_once = examine(output="at once")
-    for file in files[:2]:
-        damage(file)
-    assert examine() == at_once
-    assert contents(out) == contents(tmp_path / "at once")
-    one, two = parts(out)
-    assert (one.runs, two.runs) == (len(OLD), len(NEW))
-    assert two.events == sum(len(trace.events) for trace in NEW)
-    assert sorted(two.files) == [str(file.resolve()) for file in files[2:]]
-
-    for file in files:
-        damage(file)
-    monkeypatch.setattr(pipeline, "session", None)  # it is not needed for what is known
-    assert pipeline.examine(trace, output=out) == at_once
-    assert len(parts(out)) == 2
-
-
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.usefixtures("unmeasured", "judged_here")
 def test_several_traces_may_go_to_one_directory(tmp_path: Path, examine: Examine) -> None:
     add(tmp_path / "monday", "a.parquet", [run("monday", "s1 d0:1"), run("silent", "")])
     add(tmp_path / "tuesday", "a.parquet", [run("tuesday", "s1 d0:1")])
@@ -119,7 +93,7 @@ def refused(examine: Examine, kind: type[OrdercastError] = TraceError, **choices
     return str(caught.value)
 
 
-@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.usefixtures("unmeasured", "judged_here")
 def test_what_changed_is_refused_until_all_is_judged_again(
     tmp_path: Path, examine: Examine
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +14,16 @@ import pytest
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.reading.writing import import_log
+from ordercast.trace import Trace
 from ordercast.trace.importers import import_trace
+from ordercast.trace.importers.meaning import COUNTED
 
 from .logs import same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMED = {"send": r"sends (?<message>\S+)", "receive": r"hears (?<message>\S+)"}
+WORDS = {"send": r"sends (?<message>\S+)", "receive": r"hears(?: (?<message>\S+))?"}
 DELIMITER = r"^=== (?<trace>.*) ===$"
 Line = tuple[str, dict[str, int], str]
 
@@ -60,32 +64,57 @@ def text(lines: list[Line]) -> str:
     return "".join(f"{host} {json.dumps(clock)}\n{words}\n" for host, clock, words in lines)
 
 
-@pytest.mark.parametrize("options", [{}, {"receive": "hears"}, NAMED], ids=["", "half", "named"])
-def test_executions_whole_and_spoilt(
-    spark: SparkSession, options: dict[str, Any], tmp_path: Path
-) -> None:
-    rng = random.Random(len(options))
+def in_words(rng: random.Random, lines: list[Line]) -> list[Line]:
+    """Some name messages where they are sent and heard, some only where they are sent, and some
+    nowhere: then it takes the clocks to tell that there was a send."""
+    unnamed = rng.choice(["never", "(?<=hears) .*", "(?<=hears) .*|sends .*"])
+    return [(host, clock, re.sub(unnamed, "", words)) for host, clock, words in lines]
+
+
+def executions(rng: random.Random, worded: Callable[..., list[Line]]) -> dict[str, str]:
+    """Whole and spoilt ones, each in one file, or its lines in all of them."""
     files = dict.fromkeys(("one.log", "two.log", "three.log"), "")
-    for run in range(12):
-        lines = execution(rng, rng.randint(1, 30))
+    for run in range(18):
+        lines = worded(rng, execution(rng, rng.randint(1, 30)))
         lines = spoilt(rng, lines) if run % 2 else lines
-        parts = rng.choice([1, 3])  # in one file, or its lines in all of them
+        parts = rng.choice([1, 3])
         for part, name in enumerate(rng.sample(sorted(files), parts)):
             files[name] += f"=== run {run} ===\n{text(lines[part::parts])}"
-    chosen = {"delimiter": DELIMITER, "to": "receivers", "skip_bad_rows": True, **options}
-    traces = same(spark, files, "shiviz", tmp_path, **chosen)
+    return files
+
+
+def as_they_are(_: random.Random, lines: list[Line]) -> list[Line]:
+    return lines
+
+
+def imported(spark: SparkSession, files: dict[str, str], place: Path, **chosen: Any) -> list[Trace]:
+    """Runs of all kinds, and a note on everything that there is to be noted."""
+    chosen = {"delimiter": DELIMITER, "to": "receivers", "skip_bad_rows": True, **chosen}
+    traces = same(spark, files, "shiviz", place, **chosen)
     assert len(traces) > 10
     assert {trace.manifest.complete for trace in traces} == {True, False}
+    notes = "\n".join(traces[0].manifest.extra["imported"]["notes"])
+    told = COUNTED.keys() - ({"silent"} if "receive" in chosen else {"late"})
+    assert {what for what, words in COUNTED.items() if words.partition(":")[0] in notes} == told
+    return traces
 
 
-def test_a_file_per_host_and_a_layout_for_all(spark: SparkSession, tmp_path: Path) -> None:
-    """Only the first file shows that clocks come first: the second one ends with a clock."""
+def test_executions_and_a_layout_for_all(spark: SparkSession, tmp_path: Path) -> None:
+    """A file per host, of which only the first one shows that clocks come first: the second one
+    ends with a clock. And executions of which all is read off the clocks."""
     files = {
         "a.log": 'a {"a":1}\nstarts\na {"a":2}\nsends\n',
-        "b.log": '# b\nb {"b":1}\nstarts\nb {"a":2, "b":2}\nb {"b":2}\n',
+        "b.log": '# b\n1000 b {"b":1}\nstarts\n2000 b {"a":2, "b":2}\nb {"b":2}\n',
     }
-    [trace] = same(spark, files, "shiviz", tmp_path, crashed=("a",))
-    assert [event.kind for event in trace.events] == ["send", "crash", "deliver"]
+    files |= executions(random.Random(3), as_they_are)
+    traces = imported(spark, files, tmp_path, crashed=("a",))
+    [trace] = (trace for trace in traces if trace.manifest.run == "source")
+    found = [(event.kind, event.time_us) for event in trace.events]
+    assert found == [("send", None), ("crash", None), ("deliver", 2)]
+
+
+def test_executions_in_words(spark: SparkSession, tmp_path: Path) -> None:
+    imported(spark, executions(random.Random(1), in_words), tmp_path, **WORDS)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ from ordercast.pipeline.findings import SHOWN, Findings
 from ordercast.pipeline.options import Options
 from ordercast.pipeline.record import read_record
 from ordercast.pipeline.results import TABLES, Results
+from ordercast.pipeline.settings import SHORT_JOBS
 from ordercast.pipeline.tables import open_directory
 from ordercast.trace.verdicts import PROPERTIES, Judgement, Verdict, order_held
 
 from ..conformance.random_traces import random_trace
+from ..conftest import set_for_a_while
 from .builders import run, write
 from .cases import CASES
+from .test_growing import add, damage, parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("compiled")
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "results.md"
+INTERPRETED = {key: value for key, value in SHORT_JOBS.items() if key.startswith("spark.sql.")}
+"""As it is where there is little to read, and in half of the time."""
 TRACES = [random_trace(seed, f"run {seed}") for seed in range(12)]
 
 
@@ -90,18 +96,40 @@ def test_a_notebook_gets_the_same_from_dataframes(spark: SparkSession, directory
     results.release()
 
 
-def test_lines_and_columns_give_the_same_tables(
-    spark: SparkSession, tmp_path: Path, directory: Path
+def test_a_trace_that_grew_gives_the_tables_of_one_that_did_not(
+    spark: SparkSession, tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipeline.examine(trace_at(tmp_path / "t", "jsonl"), spark=spark, output=tmp_path / "out")
-    assert contents(tmp_path / "out") == contents(directory)
+    """As lines, as columns or as both. Only new files are read, and all runs are told of."""
+    trace, out = tmp_path / "trace", tmp_path / "out"
+    at_once = pipeline.examine(directory.parents[1] / "trace", spark=spark, output=directory)
+    old, new = TRACES[:7], TRACES[7:]
+    files = [add(trace, "a.jsonl", old)]
+    with contextmanager(set_for_a_while)(spark, INTERPRETED):
+        pipeline.examine(trace, spark=spark, output=out)
+    files += [add(trace, "b.parquet", new[:2]), add(trace, "c.jsonl", new[2:])]
+    damage(files[0])
+    assert pipeline.examine(trace, spark=spark, output=out) == at_once
+    assert contents(out) == contents(directory)
+    one, two = parts(out)
+    assert (one.runs, two.runs) == (len(old), len(new))
+    assert two.events == sum(len(trace.events) for trace in new)
+    assert sorted(two.files) == [str(file.resolve()) for file in files[1:]]
+
+    for file in files:
+        damage(file)
+    monkeypatch.setattr(pipeline, "session", None)  # it is not needed for what is known
+    assert pipeline.examine(trace, output=out) == at_once
+    assert len(parts(out)) == 2
 
 
-def test_each_run_says_what_it_held_and_promised(
-    spark: SparkSession, tmp_path: Path, judgement: Judgement
-) -> None:
-    path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
-    findings = pipeline.examine(path, spark=spark)
+@pytest.fixture(scope="module")
+def findings(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """Of all cases, as columns; `judgement` has them as lines."""
+    path = write(tmp_path_factory.mktemp("cases") / "t", [case.run for case in CASES], "parquet")
+    return pipeline.examine(path, spark=spark)
+
+
+def test_each_run_says_what_it_held_and_promised(findings: Findings, judgement: Judgement) -> None:
     rows = {row["run"]: row for row in findings.runs.to_pylist()}
     assert list(rows) == list(judgement.promises)
     for name, row in rows.items():
@@ -119,9 +147,8 @@ def test_each_run_says_what_it_held_and_promised(
     assert {row["outcome"] for row in rows.values()} == {"holds", "violated", "unknown"}
 
 
-def test_a_summary_adds_up(spark: SparkSession, tmp_path: Path, judgement: Judgement) -> None:
-    path = write(tmp_path / "trace", [case.run for case in CASES], "parquet")
-    summary = pipeline.examine(path, spark=spark).summary()
+def test_a_summary_adds_up(findings: Findings, judgement: Judgement) -> None:
+    summary = findings.summary()
     assert (summary.runs, summary.events) == (judgement.runs, judgement.events)
     assert (summary.order_held, summary.outcome) == (judgement.order_held, judgement.outcome)
     assert [tally.property for tally in summary.tallies] == list(PROPERTIES)
@@ -141,12 +168,11 @@ def test_a_summary_adds_up(spark: SparkSession, tmp_path: Path, judgement: Judge
     assert summary.broken == len(bad)
 
 
-def test_objects_and_rows_say_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path / "trace", [case.run for case in CASES])
-    findings = pipeline.examine(tmp_path / "trace", spark=spark)
+def test_objects_and_rows_say_the_same(findings: Findings, judgement: Judgement) -> None:
     objects = findings.judgement().verdicts
     assert {len(one.witness.messages) for one in objects if one.witness} >= {1, 2, 3}
     assert objects == msgspec.convert(list(findings.rows()), tuple[Verdict, ...])
+    assert objects == judgement.verdicts
 
 
 def test_nothing_is_built_run_by_run() -> None:
@@ -204,6 +230,7 @@ def interrupted(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("judged_here")
 def test_a_verify_that_is_killed_leaves_the_old_tables(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +264,7 @@ def test_a_refused_trace_leaves_no_directory(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.parametrize("doomed", ["_write", "write_record"])
+@pytest.mark.usefixtures("judged_here")
 def test_a_first_verify_that_is_interrupted_leaves_no_directory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doomed: str
 ) -> None:
@@ -255,6 +283,7 @@ def test_a_first_verify_that_is_interrupted_leaves_no_directory(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("judged_here")
 def test_judging_all_again_in_vain_takes_nothing_away(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

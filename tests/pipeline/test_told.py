@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from shutil import copytree
 from typing import Any
 
 import msgspec
@@ -171,14 +172,26 @@ LIES: dict[str, Callable[[list[Any]], object]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_lies_are_found_out(tmp_path: Path, events: pa.Table, manifest: Manifest, lie: str) -> None:
-    path = write(tmp_path / "outlined", events, manifest, 40, outlined=True)
+@pytest.fixture(scope="module")
+def honest(
+    events: pa.Table, manifest: Manifest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Judged]:
+    """Files that tell the truth, also when one of them is written anew; and what is found."""
+    path = write(tmp_path_factory.mktemp("told") / "outlined", events, manifest, 40, outlined=True)
     expected = Judge()(path, manifest, PROPERTIES)
     _edited(path / "events" / "1.parquet", lambda told: None)
     judge = Judge()
     assert same(judge(path, manifest, PROPERTIES), expected)
     assert judge.scans == 0
+    return path, expected
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_are_found_out(
+    tmp_path: Path, honest: tuple[Path, Judged], manifest: Manifest, lie: str
+) -> None:
+    source, expected = honest
+    path = copytree(source, tmp_path / "outlined")
     _edited(path / "events" / "1.parquet", LIES[lie])
     judge = Judge()
     assert same(judge(path, manifest, PROPERTIES), expected)

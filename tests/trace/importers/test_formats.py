@@ -20,7 +20,16 @@ from ordercast import pipeline
 from ordercast.errors import OrdercastError, TraceError, UsageError
 from ordercast.oracle import judge
 from ordercast.trace import Trace
-from ordercast.trace.importers import FORMATS, Options, detect, import_trace
+from ordercast.trace.importers import (
+    FORMATS,
+    Options,
+    detect,
+    import_trace,
+    inference,
+    lines,
+    sink,
+    store,
+)
 from ordercast.trace.verdicts import PROPERTIES
 
 if TYPE_CHECKING:
@@ -61,11 +70,20 @@ def test_samples_get_their_verdicts(
 
 
 def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    """Of all of them at once: one trace, with a run for each format."""
+    expected, manifests = {}, b""
+    (tmp_path / "all" / "events").mkdir(parents=True)
     for name, sample in VIOLATED.items():
         (tmp_path / name).mkdir()
-        trace = imported(sample, tmp_path / name, name)
-        said = pipeline.judge(tmp_path / name / "trace", spark=spark).verdicts
-        assert {verdict.property: verdict.verdict for verdict in said} == verdicts(trace)
+        named = replace(sample, options=sample.options | {"run": name})
+        trace = imported(named, tmp_path / name, name, write="parquet")
+        expected |= {(name, one): verdict for one, verdict in verdicts(trace).items()}
+        manifests += (tmp_path / name / "trace" / "manifest.jsonl").read_bytes()
+        [part] = (tmp_path / name / "trace" / "events").iterdir()
+        part.rename(tmp_path / "all" / "events" / f"{name}.parquet")
+    (tmp_path / "all" / "manifest.jsonl").write_bytes(manifests)
+    said = pipeline.judge(tmp_path / "all", spark=spark).verdicts
+    assert {(one.run, one.property): one.verdict for one in said} == expected
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -103,14 +121,21 @@ def test_a_compressed_log_must_be_unpacked(format: str, tmp_path: Path) -> None:
 
 
 MANY = {
-    "table": "process,kind,message\n" + "".join(f"a,send,m{n}\n" for n in range(25_000)),
-    "shiviz": "".join(f'a {{"a":{n}}}\nsends {n}\n' for n in range(1, 25_001)),
-    "broadcast": "".join(f"b {n}\n" for n in range(1, 200_001)),
+    "table": "process,kind,message\n" + "".join(f"a,send,m{n}\n" for n in range(2_500)),
+    "shiviz": "".join(f'a {{"a":{n}}}\nsends {n}\n' for n in range(1, 2_501)),
+    "broadcast": "".join(f"b {n}\n" for n in range(1, 20_001)),
 }
 
 
 @pytest.mark.parametrize("format", MANY)
-def test_progress_goes_on_while_the_trace_is_written(format: str, tmp_path: Path) -> None:
+def test_progress_goes_on_while_the_trace_is_written(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tenth of the rows, and of what is done at once."""
+    for module in (store, inference):
+        monkeypatch.setattr(module, "AT_ONCE", store.AT_ONCE // 10)
+    monkeypatch.setattr(lines, "CHUNK", lines.CHUNK // 10)
+    monkeypatch.setattr(sink, "ROWS_AT_ONCE", sink.ROWS_AT_ONCE // 10)
     source = tmp_path / "a1.csv"
     source.write_text(MANY[format])
     size, told = source.stat().st_size, [0]
@@ -122,6 +147,7 @@ def test_progress_goes_on_while_the_trace_is_written(format: str, tmp_path: Path
         advance=lambda count: told.append(told[-1] + count),
     )
     assert told == sorted(told)
+    assert len(told) > 2
     if format == "broadcast":
         assert told[-1] == size
     else:

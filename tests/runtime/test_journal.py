@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import JournalError
-from ordercast.runtime.journal import Journal, taken, writer
+from ordercast.runtime.journal import Journal, checksum, taken, writer
 
 from . import journal_child
 from .journal_child import IDENTITY
@@ -110,6 +111,28 @@ def test_records_come_back_and_more_are_added(tmp_path: Path) -> None:
         # What was found stays what it was.
         assert content(journal) == (b"snapshot", [b"one", b"", b"in three parts"])
     assert read(tmp_path) == (b"snapshot", [b"one", b"", b"in three parts", b"more"])
+
+
+@given(st.binary(max_size=5000), st.integers(0, 2**32 - 1))
+def test_checksums_are_the_same_whoever_computes_them(data: bytes, seed: int) -> None:
+    assert checksum.crc32(data, seed) == zlib.crc32(data, seed)
+
+
+def test_a_journal_is_read_where_the_fast_checksum_is_not_installed(tmp_path: Path) -> None:
+    assert checksum.crc32 is not zlib.crc32, "the extra `fast` is not installed"
+    with opened(tmp_path) as journal:
+        journal.start(b"snapshot")
+        commit(journal, b"one", b"two")
+    code = (
+        "import sys, zlib; sys.modules['isal'] = None\n"
+        "from pathlib import Path\n"
+        "from ordercast.runtime.journal import Journal, checksum\n"
+        "assert checksum.crc32 is zlib.crc32\n"
+        f"found = Journal(Path({str(tmp_path)!r}), identity={IDENTITY!r}).recovered\n"
+        "print(found.snapshot, *found.records())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "b'snapshot' b'one' b'two'\n"
 
 
 def test_cutting_keeps_a_history_and_bounds_it(tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ class Group:
         sent: list[tuple[Slot, int, int]] = []
         to = to if to is None or isinstance(to, str) else tuple(to)
         for portion, size in portions(*checked_payloads(payloads), limit=outgoing.limit):
-            slot = await self._room(to)
+            slot = outgoing.slot
+            if to is not None or outgoing.busy or slot is None or slot.to is not None:
+                slot = await self._room(to)
             while outgoing.bytes and outgoing.bytes + size > outgoing.limit:
                 outgoing.flush()
                 slot = await self._room(to)

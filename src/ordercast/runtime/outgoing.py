@@ -40,14 +40,16 @@ CALLED_AT_ONCE = 16
 would take long, and most of them would be called in vain if each had a lot to send."""
 
 
-def portions(payloads: list[bytes], total: int, *, limit: int) -> Iterator[tuple[list[bytes], int]]:
+def portions(payloads: list[bytes], total: int, *, limit: int) -> Iterable[tuple[list[bytes], int]]:
     """The messages, of so many bytes in `total`, in portions that fit into a bundle, and what each
     counts for; one that fits into none is a portion by itself."""
     size = total + OVERHEAD_BYTES * len(payloads)
-    if size <= limit:
-        if payloads:
-            yield payloads, size
-        return
+    if size > limit:
+        return _cut(payloads, limit)
+    return ((payloads, size),) if payloads else ()
+
+
+def _cut(payloads: list[bytes], limit: int) -> Iterator[tuple[list[bytes], int]]:
     begin = size = 0
     for place, payload in enumerate(payloads):
         more = len(payload) + OVERHEAD_BYTES

@@ -24,12 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct as Layout
 from typing import BinaryIO
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
 from ordercast.errors import JournalError
+from ordercast.runtime.journal.checksum import crc32
 from ordercast.runtime.journal.zeros import has_hole, last_used
 
 __all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_head"]

@@ -1,14 +1,13 @@
 """How fast a stream is put in causal order, next to no operator and to Spark's own with state.
 
 Streams of 1, 100 and 10,000 groups with 4 and 16 origins, of which 0, 10 and 50 % come out of
-order, are written as Parquet; each goes as whole batches through each subject, in one warm
-session, into a sink that drops it. Subjects take turns, and the fastest batch counts: the JVM goes
-on compiling for dozens of batches, a stream for hours. Then: the cost while 1 and 100 messages a
-group are held, bytes of state for each, the time from a small file to the sink, and the events a
-second of a watch on a trace.
+order, are written as Parquet; each goes as whole batches through each subject, in one session that
+has been through hundreds, into a sink that drops it. Subjects take turns, and the fastest batch
+counts. Then: the cost while 1 and 100 messages a group are held, bytes of state for each, the time
+from a small file to the sink, and the events a second of a watch on a trace.
 
 example:
-  python -m benchmarks.streaming --rows 100000 --only g100-n4
+  python -m benchmarks.streaming --rows 100000 --only g100-n4 --warm 0
   python -m benchmarks.streaming --json figures.json
 """
 
@@ -34,6 +33,9 @@ from ordercast.pipeline import streaming
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+WARM_UP_BATCHES = 16
+"""Of one turn."""
+
 
 def main() -> None:
     chosen = _parser().parse_args()
@@ -41,9 +43,10 @@ def main() -> None:
     if not streams:
         print("there is no stream with that in its name", file=sys.stderr)
         sys.exit(2)
-    config = {**streaming.SETTINGS, "spark.sql.shuffle.partitions": "2"}
-    if chosen.local:
-        config |= streaming.LOCAL_CHECKPOINT
+    config = {**streaming.SESSION_SETTINGS, "spark.sql.shuffle.partitions": "2"}
+    if not chosen.local:
+        for key in streaming.LOCAL_CHECKPOINT:
+            del config[key]
     speeds: list[Speed] = []
     more: dict[str, Any] = {}
     with (
@@ -51,8 +54,7 @@ def main() -> None:
         steps() as doing,
         pipeline.session(config=config) as spark,
     ):
-        doing.begin("warming up")
-        speed(spark, streams[0], OURS, Path(place))
+        _warm_up(spark, chosen, doing, Path(place))
         for stream in streams:
             for subject in chosen.rounds * _subjects(stream, quick=chosen.quick):
                 doing.begin(f"{subject}, {stream.name}")
@@ -60,6 +62,15 @@ def main() -> None:
         if chosen.only == "" or chosen.rest:
             more = _rest(spark, chosen, doing, Path(place))
     _tell(speeds, more, chosen.json)
+
+
+def _warm_up(spark: SparkSession, chosen: argparse.Namespace, doing: Steps, place: Path) -> None:
+    """A stream runs for hours, and its JVM goes on compiling for some three hundred batches."""
+    stream = Stream(100, 4, 0.1, chosen.rows, WARM_UP_BATCHES)
+    for done in range(0, chosen.warm, WARM_UP_BATCHES):
+        for subject in (OURS, NOTHING):
+            doing.begin(f"warming up, {subject}: batch {done + 1} of {chosen.warm}")
+            speed(spark, stream, subject, place / "warm")
 
 
 def _streams(rows: int, batches: int) -> list[Stream]:
@@ -131,6 +142,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", type=int, default=200_000, help="of a batch (default: 200000)")
     add("--batches", type=int, default=4, help="default: 4; the first is not counted")
     add("--rounds", type=int, default=3, help="through each subject (default: 3)")
+    add("--warm", type=int, default=320, metavar="N",
+        help="batches through both before any counts (default: 320)")  # fmt: skip
     add("--only", default="", metavar="NAME", help="streams with that in their name: g100-n4-10%%")
     add("--quick", action="store_true", help="only next to no operator")
     add("--local", action="store_true", help="with `streaming.LOCAL_CHECKPOINT`, for all subjects")

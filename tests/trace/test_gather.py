@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +18,7 @@ from hypothesis import strategies as st
 from ordercast.errors import TraceError
 from ordercast.trace import Event, Manifest, read_events, read_manifests, unrolled
 from ordercast.trace import gather as gathering
-from ordercast.trace.gather import RECORD, Gathered, gather, is_to_be_gathered
+from ordercast.trace.gather import RECORD, Gathered, gather, gathered, is_to_be_gathered
 from ordercast.trace.importers import source_files
 from ordercast.trace.span_log import SpanLog
 from ordercast.trace.spans import EXCERPTS_MAX, Head, Span, read_log, rows_of
@@ -55,13 +60,62 @@ def test_a_table_has_the_rows_that_the_spans_stand_for(
         ) as log:
             for span in written:
                 log.write([span])
-        gathered = gather(directory)
+        found = gather(directory)
     wanted: list[Event] = []
     for span in written:
         wanted += rows_of(span, run="r", process=0, position=len(wanted))
     assert list(read_events(directory)) == wanted
-    assert gathered == Gathered(1, len(wanted))
+    assert found == Gathered(1, len(wanted))
     assert read_manifests(directory) == [MANIFEST]
+
+
+@contextmanager
+def closed(directory: Path) -> Iterator[None]:
+    """Nobody may write there, and this process is nobody if it was root."""
+    own = os.geteuid()
+    directory.chmod(0o555)
+    if own == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(own)
+        directory.chmod(0o755)
+
+
+def test_logs_where_nothing_may_be_written_are_gathered_elsewhere() -> None:
+    with tempfile.TemporaryDirectory() as place:  # where anyone may look in, unlike in `tmp_path`
+        archive = Path(place)
+        with SpanLog(archive, "a", run="r", process=0, manifest=MANIFEST) as log:
+            log.write([Span("send", 1, 0, 1)])
+        for file in archive.iterdir():
+            file.chmod(0o444)
+        told: list[Gathered] = []
+        with closed(archive):
+            with pytest.raises(PermissionError):
+                gather(archive)
+            trace = gathered(archive, told.append)
+        assert trace != archive
+        assert told == [Gathered(1, 1)]
+        assert [event.number for event in read_events(trace)] == [1]
+        assert read_manifests(trace) == [MANIFEST]
+        assert gathered(trace) == trace, "there is no more to be gathered"
+        assert gathered(archive) == archive, "it may be written to now"
+        assert not is_to_be_gathered(archive)
+
+
+def test_a_full_disk_is_no_reason_to_gather_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SpanLog(tmp_path, "a", run="r", process=0, manifest=MANIFEST) as log:
+        log.write([Span("send", 1, 0, 1)])
+
+    def full(*_: object) -> Gathered:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(gathering, "gather", full)
+    with pytest.raises(OSError, match="No space left"):
+        gathered(tmp_path)
 
 
 def test_logs_are_gathered_when_they_are_newer_than_the_trace(tmp_path: Path) -> None:
@@ -122,6 +176,32 @@ def test_a_trace_outlives_its_logs(tmp_path: Path) -> None:
         (tmp_path / f"{name}-0001.spans").unlink()
         assert not is_to_be_gathered(tmp_path)
     assert len(list(read_events(tmp_path))) == 4
+
+
+def test_a_run_outlives_its_logs_when_others_are_gathered(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}-0001.spans").unlink()
+    later = replace(MANIFEST, run="later")
+    with SpanLog(tmp_path, "c", run="later", process=0, manifest=later) as log:
+        log.write([Span("send", 1, 0, 1)])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for place in (elsewhere, tmp_path):
+        assert gather(tmp_path, place) == Gathered(1, 1)
+        assert read_manifests(place) == [MANIFEST, later]
+        assert {event.run for event in read_events(place)} == {"r", "later"}
+        assert len(list(read_events(place))) == 5
+
+
+def test_a_manifest_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    (tmp_path / "manifest.jsonl").write_bytes(b'{"run": "r", "proc')
+    (tmp_path / RECORD).unlink()
+    gathered(tmp_path)
+    assert read_manifests(tmp_path) == [MANIFEST]
 
 
 @pytest.mark.parametrize("record", [None, b"", b'{"a-0001.spans": 7}', b"\xff"])

@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(options: argparse.Namespace) -> int:
     if len(options.messages) != (2 if options.at is None else 1):
         raise UsageError("name two messages, or one message and a process with --at")
-    gather_logs(options.trace)
-    run = OneRun(options.trace, options.run)
+    run = OneRun(gather_logs(options.trace), options.run)
     messages = [run.message(word) for word in options.messages]
     answer: Relation | Wait
     with steps() as progress:

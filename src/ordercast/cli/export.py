@@ -82,10 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(options: argparse.Namespace) -> int:
     _refuse(options)
-    gather_logs(options.trace)
-    run = OneRun(options.trace, options.run)
+    trace = gather_logs(options.trace)
+    run = OneRun(trace, options.run)
     cut = _cut(options, run)
-    if cut == Cut() and next(read_events(options.trace), None) is None:
+    if cut == Cut() and next(read_events(trace), None) is None:
         raise TraceError(f"{options.trace}: there is no event in it")
     with steps() as progress:
         progress.begin(f"exporting {options.trace}")

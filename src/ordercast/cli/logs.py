@@ -6,17 +6,19 @@ import sys
 from pathlib import Path
 
 from ordercast.cli.words import counted
-from ordercast.trace.gather import gather, is_to_be_gathered
+from ordercast.trace.gather import Gathered, gathered
 
 __all__ = ["gather_logs"]
 
 
-def gather_logs(trace: Path) -> None:
-    """If there are members' logs in this directory, make it a trace."""
-    if is_to_be_gathered(trace):
-        gathered = gather(trace)
+def gather_logs(trace: Path) -> Path:
+    """Where the trace is, if there are members' logs in this directory: here, or elsewhere."""
+
+    def tell(found: Gathered) -> None:
         print(
-            f"{trace}: {counted(gathered.events, 'event')} in the logs of "
-            f"{counted(gathered.logs, 'member')} gathered",
+            f"{trace}: {counted(found.events, 'event')} in the logs of "
+            f"{counted(found.logs, 'member')} gathered",
             file=sys.stderr,
         )
+
+    return gathered(trace, tell)

@@ -80,23 +80,21 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _page(options: argparse.Namespace) -> str:
-    gather_logs(options.trace)
+    trace = gather_logs(options.trace)
     if options.results is not None:
         limits = Limits()
         results = read_results(options.results, lines=limits.run_lines)
         judged = results.judged(limits.runs)
         drawn = [
             replace(sample, costs=results.costs(sample.trace.manifest.run))
-            for sample in read_samples(
-                options.trace, judged, limits=limits, quiesced=options.quiesced
-            )
+            for sample in read_samples(trace, judged, limits=limits, quiesced=options.quiesced)
         ]
         return compose(results.digest, drawn, limits=limits)
     if options.verdicts is not None:
-        judgement = _stored(options.verdicts, options.trace)
+        judgement = _stored(options.verdicts, trace)
     else:
-        judgement = judge(options, options.trace, quiesced=options.quiesced)
-    return page_of(judgement, options.trace, quiesced=options.quiesced)
+        judgement = judge(options, trace, quiesced=options.quiesced)
+    return page_of(judgement, trace, quiesced=options.quiesced)
 
 
 def page_of(judgement: Judgement, trace: Path, *, quiesced: bool = False) -> str:
@@ -114,8 +112,8 @@ def _comparison(options: argparse.Namespace) -> str:
         raise UsageError("--compare judges both traces: leave --results and --verdicts out")
     limits = Limits()
     samples = []
-    for trace in (options.trace, options.compare):
-        gather_logs(trace)
+    for given in (options.trace, options.compare):
+        trace = gather_logs(given)
         judgement = judge(options, trace, quiesced=options.quiesced)
         worst = [line.name for line in digest_of(judgement, lines=1).lines]
         judged = judged_in(judgement, worst)

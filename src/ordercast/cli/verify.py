@@ -156,14 +156,14 @@ def _examine(
     which takes seconds."""
     config = spark_settings(options)
     demanded_by(order, PROPERTIES)
-    gather_logs(trace)
-    event_files(trace)
+    place = gather_logs(trace)
+    event_files(place)
     from ordercast import pipeline
 
     with steps() as progress, or_here(options, spark_only=choices.get("output") is not None):
         progress.begin(f"judging {trace}{'' if options.here else ' on Spark'}")
         return pipeline.examine(
-            trace,
+            place,
             master=options.master,
             config=config,
             verbose=options.verbose,

@@ -20,7 +20,7 @@ from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
-from ordercast.trace.gather import gather, is_to_be_gathered
+from ordercast.trace.gather import gathered
 from ordercast.trace.verdicts import (
     LIVENESS,
     PROPERTIES,
@@ -149,8 +149,7 @@ def examine(
         raise UsageError("result tables are written by Spark: judge here, or with an output")
     if here and (master is not None or config or spark is not None):
         raise UsageError("here, there is no Spark: leave out master, config and spark")
-    if is_to_be_gathered(path):
-        gather(path)
+    path = gathered(path)
     # Mistakes that need no Spark to be seen are told before it starts.
     options = Options(
         properties_named(properties),

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable, Container
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec import Struct
 
 from ordercast.errors import TraceError
-from ordercast.trace.directory import MANIFEST
+from ordercast.trace.directory import MANIFEST, read_manifests
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter
 from ordercast.trace.spans import excerpts_in, log_files, read_log
 from ordercast.trace.unrolled import tables_of
 from ordercast.trace.writing import appearing
 
-__all__ = ["Gathered", "gather", "is_to_be_gathered"]
+__all__ = ["Gathered", "gather", "gathered", "is_to_be_gathered"]
 
 RECORD = ".gathered.json"
 """What the logs were when they were read. Whoever reads traces passes over such names."""
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_elsewhere: list[TemporaryDirectory[str]] = []
+"""What was gathered where something may be written, and is gone with this process."""
 
 
 class Gathered(Struct, frozen=True):
@@ -47,22 +54,45 @@ def is_to_be_gathered(directory: Path) -> bool:
     return any(made_of.get(log.name) != _State.of(log) for log in logs)
 
 
-def gather(directory: Path) -> Gathered:
-    """Write `events/*.parquet` and `manifest.jsonl` beside the logs. The logs stay."""
-    (directory / RECORD).unlink(missing_ok=True)  # until all is written
+def gathered(directory: Path, tell: Callable[[Gathered], None] | None = None) -> Path:
+    """Where the trace is: here, with the logs that are here put together, if there are any. Where
+    nothing may be written, as in an archive, elsewhere, for as long as this process runs."""
+    if not is_to_be_gathered(directory):
+        return directory
+    place = directory
+    try:
+        found = gather(directory)
+    except OSError as error:
+        if error.errno not in _CLOSED:
+            raise
+        _elsewhere.append(TemporaryDirectory(prefix="ordercast-gathered-"))
+        place = Path(_elsewhere[-1].name)
+        found = gather(directory, place)
+    if tell is not None:
+        tell(found)
+    return place
+
+
+def gather(directory: Path, place: Path | None = None) -> Gathered:
+    """Write `events/*.parquet` and `manifest.jsonl` beside the logs, or to another place. The logs
+    stay."""
+    place = directory if place is None else place
+    (place / RECORD).unlink(missing_ok=True)  # until all is written
     files = log_files(directory)
     made_of = {file.name: _State.of(file) for file in files}  # members may write on meanwhile
     logs: dict[str, list[Path]] = {}
     for file in files:
         logs.setdefault(file.name.rsplit("-", 1)[0], []).append(file)
-    (directory / "events").mkdir(exist_ok=True)
-    manifests: dict[str, Manifest] = {}
+    (place / "events").mkdir(exist_ok=True)
+    manifests = _known(directory)
+    if place != directory:
+        _link_others(directory / "events", place / "events", logs)
     payloads: dict[str, dict[str, str]] = {}
     owners: dict[tuple[str, int], str] = {}
     with_holes: set[str] = set()
     events = 0
     for name, parts in logs.items():
-        target = directory / "events" / f"{name}.parquet"
+        target = place / "events" / f"{name}.parquet"
         with LogWriter(target) as writer:
             position = 0
             for file in parts:
@@ -88,10 +118,24 @@ def gather(directory: Path) -> Gathered:
     for run in with_holes & manifests.keys():
         manifests[run] = replace(manifests[run], complete=False)
     lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests.values())
-    (directory / MANIFEST).write_bytes(lines)
-    with appearing(directory / RECORD) as record:
+    with appearing(place / MANIFEST) as manifest_file:
+        manifest_file.write_bytes(lines)
+    with appearing(place / RECORD) as record:
         record.write_bytes(msgspec.json.encode(made_of))
     return Gathered(len(logs), events)
+
+
+def _known(directory: Path) -> dict[str, Manifest]:
+    """By run: what was gathered of logs that are gone stays as it was, if it can be read."""
+    with suppress(TraceError):
+        return {manifest.run: manifest for manifest in read_manifests(directory)}
+    return {}
+
+
+def _link_others(found: Path, place: Path, logs: Container[str]) -> None:
+    for file in found.glob("*.parquet"):
+        if file.stem not in logs:
+            (place / file.name).symlink_to(file.resolve())
 
 
 def _record(directory: Path) -> dict[str, _State]:

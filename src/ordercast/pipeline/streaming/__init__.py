@@ -28,7 +28,7 @@ from ordercast.pipeline.streaming.operator import (
     sequence_order,
 )
 from ordercast.pipeline.streaming.progress import Progress, Watcher, progress_table
-from ordercast.pipeline.streaming.settings import LOCAL_CHECKPOINT, SETTINGS
+from ordercast.pipeline.streaming.settings import LOCAL_CHECKPOINT, SESSION_SETTINGS, SETTINGS
 from ordercast.pipeline.streaming.sink import DirectorySink
 from ordercast.pipeline.streaming.source import register
 from ordercast.pipeline.streaming.watch import watch
@@ -36,6 +36,7 @@ from ordercast.pipeline.streaming.watch_rows import flaw_rows, status_rows, verd
 
 __all__ = [
     "LOCAL_CHECKPOINT",
+    "SESSION_SETTINGS",
     "SETTINGS",
     "DirectorySink",
     "Progress",

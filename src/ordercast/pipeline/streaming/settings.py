@@ -37,9 +37,15 @@ file, dozens in a batch."""
 SESSION_SETTINGS = {
     **SETTINGS,
     **LOCAL_CHECKPOINT,
+    # Rows come and go through Arrow's memory, in arrays of megabytes. The JVM's own collector takes
+    # those for the worst it has to deal with, and Arrow looks whether a buffer is still there for
+    # each value that is read.
+    "spark.driver.extraJavaOptions": (
+        "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true"
+    ),
     "spark.python.authenticate.socketTimeout": "120s",  # workers start slowly on a busy machine
 }
-"""What a session should have besides that is started for a stream."""
+"""What a session should have that is started for a stream, on this machine."""
 
 
 def require_protobuf() -> None:

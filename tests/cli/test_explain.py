@@ -187,6 +187,18 @@ def test_what_contradicts_itself_explains_nothing(
     assert capsys.readouterr().err.splitlines()[-1] == f"ordercast explain: {words}"
 
 
+@pytest.mark.parametrize("verb", [["explain", "0:1", "1:1"], ["verify", "--here"]])
+def test_a_message_that_was_sent_twice_explains_nothing_either(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*run("r", "s1", "d0:1 s1").events, Event("r", 0, 1, "send", 0, 1)]
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"".join(map(encode_event, rows)))
+    assert main([verb[0], str(file), *verb[1:]]) == 2
+    words = f"{file}: run 'r' has two send rows for 0:1"
+    assert capsys.readouterr().err.splitlines()[-1] == f"ordercast {verb[0]}: {words}"
+
+
 def test_rows_may_come_in_any_order_but_only_once(tmp_path: Path) -> None:
     positions = [2**63 - 1, *range(5_000, 0, -3), *range(5_001, 1, -3), 0, *range(1, 5_000, 3)]
     rows = [

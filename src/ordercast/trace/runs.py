@@ -16,7 +16,7 @@ __all__ = ["Id", "OneRun", "parse_id", "text", "without_contradiction"]
 Id = tuple[int, int]
 """A message: its origin and its number there."""
 _PAGE = 10
-"""Whether a position is taken is a bit, and two to the power of this are kept together."""
+"""Whether a place is taken is a bit, and two to the power of this are kept together."""
 
 
 def text(message: Id) -> str:
@@ -32,21 +32,40 @@ def parse_id(word: str) -> Id:
 
 def without_contradiction(events: Iterable[Event], trace: Path) -> Iterator[Event]:
     """The same events. Two at one position of a process are refused, as the judge does: which of
-    them happened, nobody can say, and a row that is there twice would count twice."""
-    taken: dict[tuple[str, int, int], bytearray] = {}
+    them happened, nobody can say, and a row that is there twice would count twice. So are two that
+    sent the same message."""
+    positions, numbers = _Taken(), _Taken()
     for event in events:
-        where = event.run, event.process, event.position >> _PAGE
-        page = taken.get(where)
-        if page is None:
-            page = taken[where] = bytearray(1 << _PAGE - 3)
-        byte, bit = event.position % (1 << _PAGE) >> 3, 1 << event.position % 8
-        if page[byte] & bit:
+        if not positions.take(event.run, event.process, event.position):
             raise TraceError(
                 f"{trace}: run {event.run!r} has two events of process {event.process} at position "
                 f"{event.position}"
             )
-        page[byte] |= bit
+        if event.kind == "send" and event.origin is not None and event.number is not None:
+            message = event.origin, event.number
+            if not numbers.take(event.run, *message):
+                words = f"has two send rows for {text(message)}"
+                raise TraceError(f"{trace}: run {event.run!r} {words}")
         yield event
+
+
+class _Taken:
+    """Places of processes that something is at already."""
+
+    def __init__(self) -> None:
+        self._pages: dict[tuple[str, int, int], bytearray] = {}
+
+    def take(self, run: str, process: int, place: int) -> bool:
+        """Whether it was free."""
+        where = run, process, place >> _PAGE
+        page = self._pages.get(where)
+        if page is None:
+            page = self._pages[where] = bytearray(1 << _PAGE - 3)
+        byte, bit = place % (1 << _PAGE) >> 3, 1 << place % 8
+        if page[byte] & bit:
+            return False
+        page[byte] |= bit
+        return True
 
 
 class OneRun:

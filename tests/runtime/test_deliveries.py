@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ordercast
 from ordercast import Group
 
 from .helpers import until
@@ -115,5 +116,21 @@ def test_whoever_looks_now_and_then_leaves_nothing_behind() -> None:
             assert not b._node._waiting
             await a.send(b"at last")
             assert await take(b, 1) == ["a:1 at last"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_whoever_takes_one_at_a_time_leaves_no_task_for_each(wrapped: bool) -> None:
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            source = ordercast.traced(b) if wrapped else b
+            await a.send_many([b"%d" % number for number in range(20)])
+            found = [await anext(source)]
+            before = asyncio.all_tasks()
+            found += [await anext(source) for _ in range(19)]
+            await asyncio.sleep(0)  # now the loop sees to iterators that were dropped
+            assert asyncio.all_tasks() == before
+            assert [int(delivery.payload) for delivery in found] == list(range(20))
 
     asyncio.run(run())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
@@ -109,7 +110,7 @@ class Group:
 
     # Receiving.
 
-    async def __aiter__(self) -> AsyncIterator[Delivery]:
+    async def __aiter__(self) -> AsyncGenerator[Delivery, None]:
         """Whoever stops half-way can go on later, with another iterator."""
         while True:
             bundle = self._bundle or await self._next_bundle()
@@ -137,10 +138,10 @@ class Group:
                 yield one_by_one.last
 
     async def __anext__(self) -> Delivery:
-        """One delivery, for `anext(group)`."""
-        async for delivery in self:
-            return delivery
-        raise StopAsyncIteration
+        """One delivery, for `anext(group)`. An iterator that was only dropped would be closed by
+        the loop, in a task for each message."""
+        async with aclosing(self.__aiter__()) as iterator:
+            return await anext(iterator)
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Deliveries as they come, many at a time: the fast way to receive."""

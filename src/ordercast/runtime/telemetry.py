@@ -13,8 +13,8 @@ same `messaging.message.id`. A group that is not wrapped pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -86,23 +86,23 @@ class Traced:
             span.set_attribute("messaging.message.id", receipt.id)
             return receipt
 
-    async def __aiter__(self) -> AsyncIterator[TracedDelivery]:
-        async for delivery in self.group:
-            payload, context = _unpacked(delivery.payload) if self._propagate else (None, None)
-            yield TracedDelivery(
-                delivery.sender,
-                delivery.number,
-                delivery.payload if payload is None else payload,
-                delivery.position,
-                delivery.time_us,
-                context,
-            )
+    async def __aiter__(self) -> AsyncGenerator[TracedDelivery, None]:
+        async with aclosing(self.group.__aiter__()) as deliveries:
+            async for delivery in deliveries:
+                payload, context = _unpacked(delivery.payload) if self._propagate else (None, None)
+                yield TracedDelivery(
+                    delivery.sender,
+                    delivery.number,
+                    delivery.payload if payload is None else payload,
+                    delivery.position,
+                    delivery.time_us,
+                    context,
+                )
 
     async def __anext__(self) -> TracedDelivery:
         """One delivery, for `anext(traced)`."""
-        async for delivery in self:
-            return delivery
-        raise StopAsyncIteration
+        async with aclosing(self.__aiter__()) as iterator:
+            return await anext(iterator)
 
     @contextmanager
     def processing(self, delivery: TracedDelivery) -> Iterator[Span]:

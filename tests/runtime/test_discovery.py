@@ -29,6 +29,7 @@ from ordercast.runtime.discovery import (
     from_toml,
     parse_peers,
 )
+from ordercast.runtime.discovery.remembered import recall, remember
 
 PAGE = Path(__file__).parents[2] / "docs" / "discovery.md"
 A, B, C = (Address("127.0.0.1", port) for port in (7001, 7002, 7003))
@@ -164,7 +165,11 @@ class Scripted(Finder):
 
 
 def run_scripted(
-    finder: Finder, *, timeout_s: float = 10, on_progress: Callable[[Presence], None] | None = None
+    finder: Finder,
+    *,
+    timeout_s: float = 10,
+    on_progress: Callable[[Presence], None] | None = None,
+    remembered: dict[str, Address] | None = None,
 ) -> tuple[Membership, float]:
     """In virtual time: what came out, and when."""
     now = 0.0
@@ -176,7 +181,7 @@ def run_scripted(
     async def go() -> Membership:
         return await assemble(
             finder, me="a", address=A, timeout_s=timeout_s, poll_s=1,
-            on_progress=on_progress, clock=lambda: now, sleep=sleep,
+            on_progress=on_progress, clock=lambda: now, sleep=sleep, remembered=remembered,
         )  # fmt: skip
 
     return asyncio.run(go()), now
@@ -190,6 +195,34 @@ def test_progress_is_told_when_it_changes() -> None:
     assert (membership.names, now) == (("a", "b", "c"), 4.0)
     assert membership.addresses == {"a": A, "b": B, "c": C}
     assert not finder.withdrawn
+
+
+def test_whoever_is_remembered_need_not_be_found() -> None:
+    elsewhere = Address("127.0.0.1", 7009)
+    before = {"a": elsewhere, "b": B, "c": C}
+    said: list[str] = []
+    membership, now = run_scripted(
+        Scripted([{"b": C}]),
+        on_progress=lambda presence: said.append(str(presence)),
+        remembered=before,
+    )
+    assert (said, now) == (["2 of 3 present"], 0.0)
+    assert membership.names == ("a", "b", "c")
+    assert membership.addresses == {"a": A, "b": C, "c": C}, "c was there, and may have moved"
+    membership, now = run_scripted(Scripted([{"d": B}, {"d": B, "e": C}]), remembered=before)
+    assert (membership.names, now) == (("a", "d", "e"), 1.0), "it is another group by now"
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"[1]", b'{"a": "nowhere"}', b"\xff"])
+def test_what_is_remembered_is_whole_or_nothing(damage: bytes | None, tmp_path: Path) -> None:
+    assert recall(tmp_path, 2) == {}
+    remember(tmp_path, {"b": B, "a": A})
+    assert recall(tmp_path, 3) == {}
+    assert recall(tmp_path, 2) == {"a": A, "b": B}
+    if damage is not None:
+        (tmp_path / "members.json").write_bytes(damage)
+        assert recall(tmp_path, 2) == {}
+    remember(tmp_path / "missing", {"a": A})
 
 
 def test_a_timeout_names_who_is_missing() -> None:

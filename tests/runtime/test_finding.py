@@ -104,6 +104,36 @@ def test_a_member_that_comes_back_elsewhere_is_found_there(tmp_path: Path) -> No
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("way", ["registry:{}/registry?size=2", "via:{}?size=2"])
+def test_a_member_that_comes_back_waits_for_nobody_however_it_found_them(
+    way: str, tmp_path: Path
+) -> None:
+    places = addresses("a", "b")
+    where = tmp_path if way.startswith("registry") else places["b"]
+
+    def come(me: str) -> contextlib.AbstractAsyncContextManager[ordercast.Group]:
+        peers = way.format(where)
+        journal = tmp_path / me
+        return ordercast.join(
+            "g", me=me, peers=peers, listen=places[me], journal=journal, timeout_s=5
+        )
+
+    async def both() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            await asyncio.gather(*(stack.enter_async_context(come(me)) for me in places))
+
+    async def run() -> None:
+        await both()
+        async with contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(3):
+                a = await stack.enter_async_context(come("a"))
+            await a.send(b"while b is away")
+            b = await stack.enter_async_context(come("b"))
+            assert await take(b, 1) == ["a:1 while b is away"]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("keys", [False, True])
 def test_a_member_is_found_elsewhere_though_another_answers_where_it_was(
     keys: bool, tmp_path: Path

@@ -16,6 +16,7 @@ from ordercast.runtime.discovery import (
     assemble,
     parse_peers,
 )
+from ordercast.runtime.discovery.remembered import recall, remember
 from ordercast.runtime.door import Door
 from ordercast.runtime.keys import Credentials, check_name
 from ordercast.runtime.node import HOST
@@ -47,9 +48,13 @@ class Entrance:
         self.check_private([self._own])
 
     async def open(
-        self, *, timeout_s: float, on_progress: Callable[[Presence], None] | None
+        self,
+        *,
+        timeout_s: float,
+        on_progress: Callable[[Presence], None] | None,
+        journal: Path | None = None,
     ) -> Membership:
-        """Returns when it is known who the members are."""
+        """Returns when it is known who the members are; a `journal` may remember that."""
         bound = await self.door.open(*self._own)
         self.door.address = self.finder.known.get(self._me, bound)
         return await assemble(
@@ -58,7 +63,13 @@ class Entrance:
             address=self.door.address,
             timeout_s=timeout_s,
             on_progress=on_progress,
+            remembered=recall(journal, self.finder.size) if journal is not None else None,
         )
+
+    def keep(self, membership: Membership, journal: Path) -> None:
+        """For the next life. Who is in a list need not be remembered."""
+        if self.finder.names is None:
+            remember(journal, membership.addresses)
 
     async def locate(self, name: str) -> Address | None:
         """Where a member is by now, if it can be found out; dialling goes on in any case."""

@@ -90,7 +90,11 @@ async def join(
         stack.push_async_callback(entrance.shut)
         # Who is in a list is not there for that.
         found = on_progress if entrance.finder.names is None else None
-        membership = await entrance.open(timeout_s=timeout_s, on_progress=found)
+        membership = await entrance.open(
+            timeout_s=timeout_s,
+            on_progress=found,
+            journal=Path(journal) if journal is not None else None,
+        )
         stack.push_async_callback(entrance.finder.withdraw)
         entrance.check_private(membership.addresses.values())
         member = _member(
@@ -137,6 +141,8 @@ async def _member(
             sync=sync,
             replay_from=replay_from,
         ) as (node, recovered):
+            if journal is not None:
+                entrance.keep(membership, Path(journal))
             addresses = {place: membership.addresses[name] for place, name in enumerate(names)}
             node.dial(addresses, entrance.locate)
             yield node, recovered

@@ -1,12 +1,13 @@
 """How the members of a group find each other (the open problem that ends source text 004).
 
-    address   where a member listens
-    finder    the contract of every way to find the others
-    static    a list that is known beforehand, in the program or in a TOML file
-    registry  a directory that all members can write to
-    asking    DNS names with several addresses, and any known member: who is there is asked
-    assemble  announce, look until everyone is known, and say how far it is
-    peers     what a user may write for `peers=`
+    address     where a member listens
+    finder      the contract of every way to find the others
+    static      a list that is known beforehand, in the program or in a TOML file
+    registry    a directory that all members can write to
+    asking      DNS names with several addresses, and any known member: who is there is asked
+    assemble    announce, look until everyone is known, and say how far it is
+    remembered  who they were, for a member that comes back
+    peers       what a user may write for `peers=`
 
 Finding is not trusting: whoever is found still has to show the certificate of its name.
 """

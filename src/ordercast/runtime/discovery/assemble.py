@@ -52,10 +52,12 @@ async def assemble(
     on_progress: Callable[[Presence], None] | None = None,
     clock: Callable[[], float] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    remembered: Mapping[str, Address] | None = None,
 ) -> Membership:
     """Announce oneself, and look until everyone is known.
 
-    `on_progress` is told whenever somebody has come or gone. Whoever fails withdraws.
+    `on_progress` is told whenever somebody has come or gone. Whoever fails withdraws. If all are
+    `remembered`, one look is enough, unless it finds somebody else.
     """
     clock = clock or asyncio.get_running_loop().time
     check_name(me)
@@ -73,8 +75,10 @@ async def assemble(
                 if now != told and on_progress is not None:
                     on_progress(now)
                 told = now
-                if now.present == now.size:
-                    return Membership(now.names, found)
+                if remembered and found.keys() <= remembered.keys():
+                    found = {**remembered, **found}
+                if len(found) == finder.size:
+                    return Membership(tuple(sorted(found)), found)
                 if clock() + poll_s > deadline:
                     raise DiscoveryError(_too_late(finder, now, timeout_s))
                 await sleep(poll_s)

@@ -11,6 +11,7 @@
 
 A directory holds `0000000001.segment` and its successors, `taken` and `lock`. Each segment begins
 with a snapshot of the state before its first record; the newest one is the state of the member.
+Who the others are is kept beside them, in `members.json`, by `discovery.remembered`.
 """
 
 from ordercast.runtime.journal.files import Recovered

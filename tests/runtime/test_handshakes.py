@@ -133,6 +133,24 @@ def test_each_failure_is_counted_by_its_reason(
     run_on(loop, scene)
 
 
+def test_in_debug_mode_strangers_are_told_of_in_a_line_as_well(
+    keys: Path, foreign: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    strangers = [hang_up, saying(b"GET / HTTP/1.1\r\n\r\n"), with_context(context_of(foreign, "c"))]
+
+    async def scene() -> None:
+        async with two_of_three(keys) as (groups, where):
+            for come in strangers:
+                with contextlib.suppress(OSError):
+                    await come(where)
+            await until(lambda: sum(groups[0].status().failed_handshakes.values()) == 3)
+            await still_working(groups)
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(scene(), debug=True)
+    assert not caplog.messages
+
+
 def counted(registry: CollectorRegistry) -> dict[str, float | None]:
     labels = {"group": "g", "member": "a"}
     name = "ordercast_failed_handshakes_total"

@@ -1,7 +1,8 @@
 """What a loop complains of: a server without file descriptors for those who knock is one line in
 the log now and then.
 
-asyncio would write hundreds of tracebacks a second (python/cpython#151615).
+asyncio would write hundreds of tracebacks a second (python/cpython#151615). In debug mode it also
+writes one for each stranger whose handshake fails, and that has a line in the log already.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ordercast.runtime.logs import about
 __all__ = ["Complaints"]
 
 TELL_EVERY_S = 60.0
+NOT_SHAKEN = "Error on transport creation for incoming connection"
+"""What asyncio calls a handshake that failed."""
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ class Complaints:
     Of other servers, and of everything else, it does what asyncio does. A program's own handler is
     left alone, and this one leaves with the last server.
     """
+
+    ours: tuple[type[asyncio.BaseProtocol], ...] = ()
+    """Protocols of members: handshakes of theirs that fail are counted and told elsewhere."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -52,6 +58,8 @@ class Complaints:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
+        if context.get("message") == NOT_SHAKEN and isinstance(context.get("protocol"), self.ours):
+            return
         server = self._server_of(context.get("socket"))
         if server is None or not isinstance(error, OSError):
             loop.default_exception_handler(context)

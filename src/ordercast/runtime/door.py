@@ -82,6 +82,7 @@ class Door:
                 start_serving=False,
             )
             self._complaints = Complaints.of(loop)
+            self._complaints.ours = (Connection, _Caller)
             self._complaints.heed(self._server, self.name)
             await self._server.start_serving()
         except OSError as error:
@@ -177,7 +178,7 @@ class Door:
         if self.node is not None:
             return Connection(self.node.reception)
         reader = asyncio.StreamReader(limit=HELLO_BYTES_MAX)
-        return asyncio.StreamReaderProtocol(reader, self._receive)
+        return _Caller(reader, self._receive)
 
     async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Nobody can come in yet, but everyone may ask."""
@@ -200,6 +201,10 @@ class Door:
         finally:
             self._waiting.discard(transport)
             writer.close()
+
+
+class _Caller(asyncio.StreamReaderProtocol):
+    """Someone at the door while nobody can come in yet."""
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> object:

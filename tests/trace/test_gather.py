@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +22,7 @@ from ordercast.trace import gather as gathering
 from ordercast.trace.gather import RECORD, Gathered, gather, gathered, is_to_be_gathered
 from ordercast.trace.importers import source_files
 from ordercast.trace.span_log import SpanLog
-from ordercast.trace.spans import EXCERPTS_MAX, Head, Span, read_log, rows_of
+from ordercast.trace.spans import EXCERPTS_MAX, Head, Span, log_files, read_log, rows_of
 
 MANIFEST = Manifest("r", ("a", "b"), order="causal_vector", dissemination="majority_acks")
 
@@ -154,10 +155,9 @@ def test_a_log_that_comes_later_is_gathered_whatever_its_time(tmp_path: Path) ->
 def test_rows_that_are_written_while_others_are_read_are_gathered_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(file: Path) -> tuple[Head, list[Span]]:
-        found = read_log(file)
-        if file.name == "b-0001.spans":
-            write(tmp_path, "a", "b")
+    def read(file: Path, *, size: int) -> tuple[Head, list[Span]]:
+        found = read_log(file, size=size)
+        write(tmp_path, "a", "b")  # b's rows may be of messages that a sent after it was read
         return found
 
     write(tmp_path, "a", "b")
@@ -165,8 +165,67 @@ def test_rows_that_are_written_while_others_are_read_are_gathered_later(
     assert gather(tmp_path) == Gathered(2, 4)
     monkeypatch.undo()
     assert is_to_be_gathered(tmp_path)
-    assert gather(tmp_path) == Gathered(2, 8)
+    assert gather(tmp_path) == Gathered(2, 12)
     assert not is_to_be_gathered(tmp_path)
+
+
+def test_logs_that_never_rest_have_holes_until_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Path] = []
+
+    def logs(directory: Path) -> list[Path]:
+        looks.append(directory)
+        write(tmp_path, "a")
+        return log_files(directory)
+
+    write(tmp_path, "a", "b")
+    monkeypatch.setattr(gathering, "log_files", logs)
+    monkeypatch.setattr(gathering, "_LOOKS", 3)
+    gather(tmp_path)
+    assert len(looks) == 3
+    assert read_manifests(tmp_path) == [replace(MANIFEST, complete=False)]
+    monkeypatch.undo()
+    gather(tmp_path)
+    assert read_manifests(tmp_path) == [MANIFEST]
+
+
+def test_who_reads_while_logs_are_gathered_again_finds_whole_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(file: Path, *, size: int) -> tuple[Head, list[Span]]:
+        assert len(list(read_events(tmp_path))) == 4
+        return read_log(file, size=size)
+
+    write(tmp_path, "a", "b")
+    gather(tmp_path)
+    write(tmp_path, "a", "b")
+    monkeypatch.setattr(gathering, "read_log", read)
+    assert gather(tmp_path) == Gathered(2, 8)
+    assert sorted(file.name for file in (tmp_path / "events").iterdir()) == [
+        "a.parquet",
+        "b.parquet",
+    ]
+
+
+def test_of_two_commands_at_once_one_gathers_and_the_other_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Gathered] = []
+    second = threading.Thread(target=lambda: gathered(tmp_path, told.append))
+
+    def read(file: Path, *, size: int) -> tuple[Head, list[Span]]:
+        if second.ident is None:
+            second.start()
+            second.join(0.2)
+            assert second.is_alive()
+        return read_log(file, size=size)
+
+    write(tmp_path, "a", "b")
+    monkeypatch.setattr(gathering, "read_log", read)
+    assert gathered(tmp_path, told.append) == tmp_path
+    second.join()
+    assert told == [Gathered(2, 4)]
 
 
 def test_a_trace_outlives_its_logs(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Container
-from contextlib import suppress
+import fcntl
+import os
+from collections.abc import Callable, Container, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +27,8 @@ __all__ = ["Gathered", "gather", "gathered", "is_to_be_gathered"]
 RECORD = ".gathered.json"
 """What the logs were when they were read. Whoever reads traces passes over such names."""
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_LOOKS = 1000
+"""For a moment in which no member writes: some milliseconds, or tens of them."""
 _elsewhere: list[TemporaryDirectory[str]] = []
 """What was gathered where something may be written, and is gone with this process."""
 
@@ -61,7 +65,10 @@ def gathered(directory: Path, tell: Callable[[Gathered], None] | None = None) ->
         return directory
     place = directory
     try:
-        found = gather(directory)
+        with _alone(directory):
+            if not is_to_be_gathered(directory):  # any more: another command has done it
+                return directory
+            found = gather(directory)
     except OSError as error:
         if error.errno not in _CLOSED:
             raise
@@ -78,10 +85,9 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
     stay."""
     place = directory if place is None else place
     (place / RECORD).unlink(missing_ok=True)  # until all is written
-    files = log_files(directory)
-    made_of = {file.name: _State.of(file) for file in files}  # members may write on meanwhile
+    states, at_once = _moment(directory)  # members may write on meanwhile
     logs: dict[str, list[Path]] = {}
-    for file in files:
+    for file in states:
         logs.setdefault(file.name.rsplit("-", 1)[0], []).append(file)
     (place / "events").mkdir(exist_ok=True)
     manifests = _known(directory)
@@ -91,26 +97,28 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
     owners: dict[tuple[str, int], str] = {}
     with_holes: set[str] = set()
     events = 0
-    for name, parts in logs.items():
-        target = place / "events" / f"{name}.parquet"
-        with LogWriter(target) as writer:
-            position = 0
-            for file in parts:
-                head, spans = read_log(file)
-                if owners.setdefault((head.run, head.process), name) != name:
-                    raise TraceError(
-                        f"{file}: process {head.process} of run {head.run!r} is also in the log "
-                        f"of {owners[head.run, head.process]!r}"
-                    )
-                if head.manifest is not None:
-                    manifests[head.run] = Manifest.from_json(head.manifest, where=str(file))
-                if head.position != position:
-                    with_holes.add(head.run)
-                position = head.position + sum(span.count for span in spans)
-                payloads.setdefault(head.run, {}).update(excerpts_in(spans))
-                for table in tables_of(head, spans, position=head.position):
-                    writer.write(table)
-                    events += len(table)
+    # They appear together, when all are whole: somebody may be reading those of before.
+    with ExitStack() as whole:
+        for name, parts in logs.items():
+            target = place / "events" / f"{name}.parquet"
+            with LogWriter(whole.enter_context(appearing(target))) as writer:
+                position = 0
+                for file in parts:
+                    head, spans = read_log(file, size=states[file].size)
+                    if owners.setdefault((head.run, head.process), name) != name:
+                        raise TraceError(
+                            f"{file}: process {head.process} of run {head.run!r} is also in the "
+                            f"log of {owners[head.run, head.process]!r}"
+                        )
+                    if head.manifest is not None:
+                        manifests[head.run] = Manifest.from_json(head.manifest, where=str(file))
+                    if head.position != position or not at_once:
+                        with_holes.add(head.run)
+                    position = head.position + sum(span.count for span in spans)
+                    payloads.setdefault(head.run, {}).update(excerpts_in(spans))
+                    for table in tables_of(head, spans, position=head.position):
+                        writer.write(table)
+                        events += len(table)
     for run, texts in payloads.items():
         if texts and run in manifests:
             extra = manifests[run].extra | {"payloads": texts}
@@ -120,9 +128,36 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
     lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests.values())
     with appearing(place / MANIFEST) as manifest_file:
         manifest_file.write_bytes(lines)
+    made_of = {file.name: state for file, state in states.items()}
     with appearing(place / RECORD) as record:
         record.write_bytes(msgspec.json.encode(made_of))
     return Gathered(len(logs), events)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Two commands would write the same files: the second waits, mostly for less than a second.
+    Where there are no such locks, it does not."""
+    lock = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _moment(directory: Path) -> tuple[dict[Path, _State], bool]:
+    """The logs as all of them were at one moment: nothing changed from one look to the next. A
+    message is in its sender's log before anyone can deliver it, so then no send is missing; of logs
+    that were read one after the other, some would be. False if no such moment was found."""
+    before: dict[Path, _State] = {}
+    for _ in range(_LOOKS):
+        found = {file: _State.of(file) for file in log_files(directory)}
+        if found == before:
+            return found, True
+        before = found
+    return before, False
 
 
 def _known(directory: Path) -> dict[str, Manifest]:

@@ -82,9 +82,9 @@ def log_files(directory: Path, name: str = "*") -> list[Path]:
     return sorted(directory.glob(f"{name}-[0-9][0-9][0-9][0-9]{SUFFIX}"))
 
 
-def read_log(path: Path) -> tuple[Head, list[Span]]:
-    """Everything whole in one file of a log."""
-    head, spans, _, damage = read_file(path)
+def read_log(path: Path, *, size: int = -1) -> tuple[Head, list[Span]]:
+    """Everything whole in one file of a log, or in its first bytes."""
+    head, spans, _, damage = read_file(path, size=size)
     if damage is not None:
         raise damage
     assert head is not None
@@ -155,13 +155,15 @@ class Found(NamedTuple):
     """What is wrong with what follows; or there is no head."""
 
 
-def read_file(path: Path) -> Found:
+def read_file(path: Path, *, size: int = -1) -> Found:
     head: Head | None = None
     spans: list[Span] = []
     end = 0
     damage: TraceError | None = None
+    with path.open("rb") as file:
+        data = file.read(size)
     try:
-        for record, end in whole_records(path.read_bytes(), where=str(path)):  # noqa: B007
+        for record, end in whole_records(data, where=str(path)):  # noqa: B007
             if isinstance(record, Span):
                 spans.append(record)
             else:

@@ -84,7 +84,9 @@ def closed(directory: Path) -> Iterator[None]:
         directory.chmod(0o755)
 
 
-def test_logs_where_nothing_may_be_written_are_gathered_elsewhere() -> None:
+def test_logs_where_nothing_may_be_written_are_gathered_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    gather(tmp_path)  # with all that has to be imported, which nobody may not be allowed to read
     with tempfile.TemporaryDirectory() as place:  # where anyone may look in, unlike in `tmp_path`
         archive = Path(place)
         with SpanLog(archive, "a", run="r", process=0, manifest=MANIFEST) as log:
@@ -103,6 +105,8 @@ def test_logs_where_nothing_may_be_written_are_gathered_elsewhere() -> None:
         assert gathered(trace) == trace, "there is no more to be gathered"
         assert gathered(archive) == archive, "it may be written to now"
         assert not is_to_be_gathered(archive)
+        gathering._elsewhere.pop().cleanup()  # a worker of pytest may end without its last rites
+        assert not trace.exists()
 
 
 def test_a_full_disk_is_no_reason_to_gather_elsewhere(

@@ -325,6 +325,19 @@ def test_a_bug_of_ours_is_no_verdict(
     assert "ordercast verify: this is a bug of ordercast" in capsys.readouterr().err
 
 
+def test_too_little_memory_is_no_bug_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starve(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 20.6 MiB for an array")
+
+    monkeypatch.setattr("ordercast.pipeline.examine", starve)
+    assert verify(write(tmp_path / "t", RUNS), "--here") == 2
+    told = capsys.readouterr().err
+    assert "ordercast verify: there is not enough memory" in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

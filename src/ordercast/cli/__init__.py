@@ -110,6 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _say(f"{options.own.prog}: {_plainly(error)}")
         return 2
+    except MemoryError:
+        _say(
+            f"{options.own.prog}: there is not enough memory for this: allow this process more "
+            "(ulimit -v), or give it less to do at once"
+        )
+        return 2
     except Exception:
         # A mistake of ours, and no verdict: Python's own exit code would say that one is violated.
         traceback.print_exc()

@@ -111,6 +111,7 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
     findings = _examine(
         options,
         trace,
+        gather=True,
         quiesced=options.quiesced,
         order=options.order,
         properties=_wanted(options),
@@ -145,18 +146,23 @@ def judge(
     order: str | None = None,
     spark: Any = None,
 ) -> Judgement:
-    """The verdicts on few runs; in `spark`, or else as the command line says."""
+    """The verdicts on few runs, of a trace as it is; in `spark`, or as the command line says."""
     return _examine(options, trace, quiesced=quiesced, order=order, spark=spark).judgement()
 
 
 def _examine(
-    options: argparse.Namespace, trace: Path, *, order: str | None, **choices: Any
+    options: argparse.Namespace,
+    trace: Path,
+    *,
+    gather: bool = False,
+    order: str | None,
+    **choices: Any,
 ) -> Findings:
     """Judge as the command line says. What can be refused at once is refused before Spark starts,
     which takes seconds."""
     config = spark_settings(options)
     demanded_by(order, PROPERTIES)
-    place = gather_logs(trace)
+    place = gather_logs(trace) if gather else trace
     event_files(place)
     from ordercast import pipeline
 
@@ -164,6 +170,7 @@ def _examine(
         progress.begin(f"judging {trace}{'' if options.here else ' on Spark'}")
         return pipeline.examine(
             place,
+            gather=False,  # what else is read of it must be of the same moment
             master=options.master,
             config=config,
             verbose=options.verbose,

@@ -52,7 +52,7 @@ def _witness(options: argparse.Namespace, run: OneRun) -> Witness:
 def _judged(options: argparse.Namespace, run: OneRun) -> list[Verdict]:
     events = list(islice(run.events(), SMALL + 1))
     if len(events) > SMALL:
-        return list(judge(options, options.trace, quiesced=options.quiesced).verdicts)
+        return list(judge(options, run.trace, quiesced=options.quiesced).verdicts)
     if run.manifest is not None:
         return judge_small(Trace.of(run.manifest, events), [options.witness])
     trace = Trace.bare(run.name or "", events, quiesced=options.quiesced)

@@ -124,11 +124,12 @@ def examine(
     again: bool = False,
     spark: SparkSession | None = None,
     here: bool = False,
+    gather: bool = True,
     tell: Tell | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Findings:
     """The verdicts on a trace on disk, in `spark` or in a session of its own. Logs that members
-    wrote are put together before, as `ordercast verify` does.
+    wrote are put together before (`gather`), as `ordercast verify` does.
 
     `quiesced` says that runs without a manifest came to rest, or those whose manifests do not say;
     `order`, or else the `properties` if they are chosen, is what must hold, whatever the manifests
@@ -149,7 +150,8 @@ def examine(
         raise UsageError("result tables are written by Spark: judge here, or with an output")
     if here and (master is not None or config or spark is not None):
         raise UsageError("here, there is no Spark: leave out master, config and spark")
-    path = gathered(path)
+    if gather:
+        path = gathered(path)
     # Mistakes that need no Spark to be seen are told before it starts.
     options = Options(
         properties_named(properties),

@@ -41,7 +41,8 @@ _decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def read(job: Job) -> Iterator[Log]:
-    store, parser = Store(job, before=SHARE), parser_of(job)
+    parser = parser_of(job)  # may refuse, and a store that is open by then would stay so
+    store = Store(job, before=SHARE)
     events = (event for file in job.files for event in stamped_events(job, file, parser))
     yield from gathered(job, infer(job, store, events), store=store)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -175,8 +176,9 @@ class Task:
         elif self._format == "broadcast":
             yield from map(to_columns, in_batches(self._broadcast(job)))
         else:
-            logs = FORMATS[self._format].read(job)
-            yield from map(to_columns, in_batches(chain.from_iterable(log.events for log in logs)))
+            with closing(FORMATS[self._format].read(job)) as logs:
+                rows_in_order = chain.from_iterable(log.events for log in logs)
+                yield from map(to_columns, in_batches(rows_in_order))
 
     def _record_tables(self, rows: Iterable[tuple[int, Record]]) -> Iterator[pa.Table]:
         kinds: set[str] = set()

@@ -4,6 +4,7 @@ in, an iterator of events per process out, and a report beside it. `FORMATS` lis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -99,8 +100,8 @@ def import_trace(
         progress = Progress(sum(file.stat().st_size for file in files), advance)
         read = advance if FORMATS[name].as_it_comes else progress.read
         job = Job(files, options, report, sink.scratch, read, progress.arranged, sink.write_ids)
-        with full_disks_told(sink.scratch):
-            logs = FORMATS[name].read(job)
+        # Whatever goes wrong meanwhile, what the logs are read from is closed.
+        with full_disks_told(sink.scratch), closing(FORMATS[name].read(job)) as logs:
             events = sink.write(chain.from_iterable(log.events for log in logs))
         if not events:
             raise TraceError(f"{files[0]}: {NOTHING}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -211,7 +211,7 @@ class Importer:
     """Those of `Options` that it heeds, besides the ones that all of them do."""
     looks: Callable[[Path, list[str]], bool]
     """Could this be it, by the file's name and its first lines?"""
-    read: Callable[[Job], Iterator[Log]]
+    read: Callable[[Job], Generator[Log, None, None]]
     records: Callable[[Job, Path], Iterator[Record]] | None = None
     """What one file says by itself, if nothing but joining the records of all is left to do."""
     conclude: Callable[[Report, Collection[str]], None] = lambda *_: None

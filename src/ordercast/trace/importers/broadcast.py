@@ -10,7 +10,7 @@ is for everyone. With a dependency configuration, localized causal order is judg
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     broadcast: bool
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     files = files_by_process(job)
     names = list(files)
     job.report.processes[job.run] = names

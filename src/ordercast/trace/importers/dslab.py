@@ -8,7 +8,7 @@ delivered; both are the same message if their data is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ SHOWING = ("ProcessStarted", *LOCAL)
 """Whoever has such an entry has a log; so has everyone that something reaches."""
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     store = Store(job, whole=True)
     to = "everyone" if job.options.level == "application" else "receivers"
     yield from gathered(job, _records(job, store), store=store, to=to)

@@ -7,7 +7,7 @@ whose last operation ended in `:info` has crashed. Those that never read owe not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ __all__ = ["JEPSEN"]
 BROADCASTS = ("broadcast", "add")
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     job.report.note(
         "deliveries are what reads show for the first time; what is new together is taken in the "
         "order of the broadcasts"

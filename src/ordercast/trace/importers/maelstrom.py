@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +40,7 @@ class Entry(Struct, frozen=True):
 _decode = msgspec.json.Decoder(Entry).decode
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     store = Store(job, whole=True)
     records = _shown if job.options.level == "application" else _exchanged
     to = "everyone" if job.options.level == "application" else "receivers"

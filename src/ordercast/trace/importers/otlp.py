@@ -8,7 +8,7 @@ the same message later; `--kinds receive=deliver` says otherwise. The process is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -83,7 +83,7 @@ class Export(Struct, frozen=True, rename="camel"):
 _decode = msgspec.json.Decoder(Export).decode
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     yield from gathered(job, _records(job))
 
 

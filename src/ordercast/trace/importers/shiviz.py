@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +40,7 @@ _CLOCK_LINE = re.compile(r"(\d+ )?\S+ \{.*\}$")
 _decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     parser = parser_of(job)  # may refuse, and a store that is open by then would stay so
     store = Store(job, before=SHARE)
     events = (event for file in job.files for event in stamped_events(job, file, parser))

@@ -11,7 +11,7 @@ several columns: `message=topic+partition+offset`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ class UnusableRowError(Exception):
     """Why a row cannot be used."""
 
 
-def read(job: Job) -> Iterator[Log]:
+def read(job: Job) -> Generator[Log, None, None]:
     yield from gathered(job, (record for file in job.files for record in records_of(job, file)))
 
 

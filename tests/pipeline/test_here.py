@@ -14,9 +14,11 @@ from ordercast.errors import TraceError
 from ordercast.oracle import judge
 from ordercast.pipeline import judging
 from ordercast.pipeline.here import judge_run
+from ordercast.pipeline.kernels import run as running
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Kernel, kernel
 from ordercast.protocols import catalog
-from ordercast.trace import Trace
+from ordercast.trace import Event, Manifest, Trace
+from ordercast.trace.verdicts import Verdict
 
 from ..conformance.random_traces import knotted_trace, random_trace
 from ..conformance.subjects import run_once
@@ -28,6 +30,27 @@ def test_it_says_what_the_oracle_says(make: Callable[[int, str], Trace]) -> None
     for seed in range(150):
         trace = make(seed, f"run {seed}")
         assert list(map(essence, judge_run(trace))) == list(map(essence, judge(trace)))
+
+
+def test_more_crossed_pairs_than_anyone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two processes delivers its own ten first: a hundred pairs."""
+    own, numbers = ["send", "deliver"], range(1, 11)
+    rows = [
+        [(kind, p, n) for n in numbers for kind in own] + [("deliver", 1 - p, n) for n in numbers]
+        for p in (0, 1)
+    ]
+    events = [Event("r", p, at, *row) for p in (0, 1) for at, row in enumerate(rows[p])]
+    trace = Trace.of(Manifest("r", ("a", "b"), quiesced=True), events)
+
+    def pairs() -> Verdict:
+        return next(one for one in judge_run(trace) if one.property == "total_pairwise")
+
+    assert pairs().violations == 100
+    monkeypatch.setattr(running, "PAIRS", 35)
+    found = pairs()
+    assert 35 <= found.violations < 100
+    assert found.witness is not None
+    assert found.witness.sentence.endswith("(there are more such pairs than were counted)")
 
 
 def test_who_waits_for_a_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,9 +37,8 @@ file, dozens in a batch."""
 SESSION_SETTINGS = {
     **SETTINGS,
     **LOCAL_CHECKPOINT,
-    # Rows come and go through Arrow's memory, in arrays of megabytes. The JVM's own collector takes
-    # those for the worst it has to deal with, and Arrow looks whether a buffer is still there for
-    # each value that is read.
+    # Rows come and go through Arrow's memory, in arrays of megabytes. The collector that Java would
+    # choose treats such arrays one by one, and Arrow looks at every access whether it is allowed.
     "spark.driver.extraJavaOptions": (
         "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true"
     ),

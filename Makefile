@@ -15,7 +15,7 @@ help:  ## show this list
 
 setup: $(STAMP)  ## create .venv with everything that is needed
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup
+$(STAMP): pyproject.toml setup.py src/ordercast/runtime/_taking.c constraints.txt scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup $(VENV)
 	@touch $(STAMP)
 

@@ -61,10 +61,12 @@ class Sink:
         self.disorder = 0
         """Messages that were not the next one of their origin, where that is checked."""
         self.latencies = Histogram()
-        self._filler = bytes(payload_bytes)
+        self.filler = bytes(payload_bytes)
         """A message without a stamp."""
+        self.looking = window is not None
+        """Whether messages with one are of interest now: whoever takes them one by one counts them
+        in `delivered`, and hands those to `look`."""
         self._checking = False
-        self._looking = window is not None
         self._next: list[int | None] = [None] * n
         self._reached = [0] * n
         """The highest number seen of each origin."""
@@ -84,30 +86,35 @@ class Sink:
             self._take_credit(blob)
             return
         self.delivered += size // self.payload_bytes
-        if self._looking and blob != self._filler:
-            self._look(blob)
-
-    def take_one(self, message: bytes) -> None:
-        """One message of another member, which is no credit: this runs for each of them."""
-        self.delivered += 1
-        if self._looking and message != self._filler:
-            self._look(message)
+        if self.looking and blob != self.filler:
+            self.look(blob)
 
     def take_all(self, blobs: Sequence[bytes]) -> None:
         """Blobs of other members that are one message each, and no credit among them."""
-        if self._looking:
-            filler = self._filler
+        if self.looking:
+            filler = self.filler
             for blob in blobs:
                 if blob != filler:
-                    self._look(blob)
+                    self.look(blob)
         self.delivered += len(blobs)
+
+    def look(self, blob: bytes | bytearray | memoryview) -> None:
+        """Read the stamps of a blob that has been counted."""
+        step = self.payload_bytes if self._checking else len(blob)
+        for start in range(0, len(blob), step):
+            time_ns, origin, number = STAMP.unpack_from(blob, start)
+            if not origin:
+                return
+            if self._sampling:
+                self.latencies.note(monotonic_ns() - time_ns)
+            self._note(origin - 1, number)
 
     # What the harness calls.
 
     def begin(self, mode: str) -> None:
         """`count`, `sample` (latency of what is stamped) or `check` (all is stamped)."""
         self._checking = mode == "check"
-        self._looking = self.window is not None or mode != "count"
+        self.looking = self.window is not None or mode != "count"
         self._sampling = mode != "count"
         self.latencies.clear()
         self._next = [None] * len(self._next)
@@ -131,16 +138,6 @@ class Sink:
     def _slowest(self) -> int:
         others = (seen for who, seen in enumerate(self._acknowledged) if who != self.me)
         return min(others)
-
-    def _look(self, blob: bytes | bytearray | memoryview) -> None:
-        step = self.payload_bytes if self._checking else len(blob)
-        for start in range(0, len(blob), step):
-            time_ns, origin, number = STAMP.unpack_from(blob, start)
-            if not origin:
-                return
-            if self._sampling:
-                self.latencies.note(monotonic_ns() - time_ns)
-            self._note(origin - 1, number)
 
     def _note(self, origin: int, number: int) -> None:
         if self._checking:

@@ -9,14 +9,24 @@ import pytest
 
 import ordercast
 from ordercast import Group
+from ordercast.runtime import deliveries, group
 
 from .helpers import until
 from .test_join import joined, take
 from .test_lives import Pair
+from .test_taking import TWINS, twin_named
 
 pytestmark = pytest.mark.timeout(60)
 
 COUNT = 10
+
+
+@pytest.fixture(autouse=True, params=TWINS)
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of this holds whether deliveries are handed out by compiled code or in Python."""
+    twin = twin_named(request.param)
+    monkeypatch.setattr(group, "Reader", twin.Reader)
+    monkeypatch.setattr(deliveries, "Delivery", twin.Delivery)
 
 
 async def bundle_for(group: Group, sender: Group) -> None:
@@ -40,8 +50,6 @@ def test_iterators_share_a_bundle_and_no_message_comes_twice() -> None:
             await a.send(b"the next")
             async with asyncio.timeout(20):
                 assert (await anext(one)).payload == b"the next"
-            for each in (one, other):
-                await each.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(run())
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.errors import UsageError
 from ordercast.runtime.bundle import Bundle
-from ordercast.runtime.deliveries import Batch, Delivery, OneByOne, only_one
+from ordercast.runtime.deliveries import Batch, Delivery, Reader, last_of
 from ordercast.runtime.holds import Hold, holds
 from ordercast.runtime.outgoing import OVERHEAD_BYTES, Slot, portions
 from ordercast.runtime.payloads import checked_payload, checked_payloads
@@ -41,8 +40,11 @@ class Group:
         self._indices = {member: index for index, member in enumerate(node.names)}
         self._to_one = node.core.stack.ordering.destinations == "one"
         self._bundle: Bundle | None = None
-        self._one_by_one: OneByOne | None = None
-        """What is left of it, once it is taken message by message."""
+        """The one that is being taken now."""
+        self._reader = Reader(self._advance)
+        self._ticks: memoryview | None = None
+        self._begun = False
+        """Whether the reader has it."""
         self._taken_in_a_row = 0
 
     # Sending.
@@ -110,38 +112,13 @@ class Group:
 
     # Receiving.
 
-    async def __aiter__(self) -> AsyncGenerator[Delivery, None]:
+    def __aiter__(self) -> AsyncIterator[Delivery]:
         """Whoever stops half-way can go on later, with another iterator."""
-        while True:
-            bundle = self._bundle or await self._next_bundle()
-            if bundle is None:
-                return
-            if len(bundle.payloads) == 1:
-                self._bundle = None
-                self._handout.give(bundle)
-                yield only_one(self._node.names[bundle.origin], bundle)
-                continue
-            if self._one_by_one is None:
-                sender, ticks = self._node.names[bundle.origin], self._handout.ticks(bundle)
-                self._one_by_one = OneByOne(sender, bundle, ticks)
-            one_by_one, start = self._one_by_one, bundle.position
-            ticks = one_by_one.ticks
-            for delivery in one_by_one.but_last:
-                if ticks is not None:
-                    ticks[delivery.position - start] = 1
-                yield delivery
-            if bundle is self._bundle:
-                self._bundle = self._one_by_one = None
-                self._handout.took(bundle)
-                if ticks is not None:
-                    ticks[len(bundle.payloads) - 1] = 1
-                yield one_by_one.last
+        return aiter(self._reader)
 
     async def __anext__(self) -> Delivery:
-        """One delivery, for `anext(group)`. An iterator that was only dropped would be closed by
-        the loop, in a task for each message."""
-        async with aclosing(self.__aiter__()) as iterator:
-            return await anext(iterator)
+        """One delivery, for `anext(group)`."""
+        return await self._reader.__anext__()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Deliveries as they come, many at a time: the fast way to receive."""
@@ -156,6 +133,33 @@ class Group:
             sender = self._node.names[bundle.origin]
             yield Batch(sender, bundle.first, bundle.payloads, bundle.position, bundle.time_us)
 
+    async def _advance(self) -> Delivery:
+        """What the reader does not have at hand: the first message of the next bundle, or the last
+        one of this, with which the whole bundle is taken."""
+        bundle = self._bundle or await self._next_bundle()
+        if bundle is None:
+            raise StopAsyncIteration
+        sender = self._node.names[bundle.origin]
+        if len(bundle.payloads) == 1:
+            self._bundle = None
+            self._handout.give(bundle)
+            return last_of(bundle, sender)
+        if not self._begun:
+            self._begun, self._ticks = True, self._handout.ticks(bundle)
+            self._reader.begin(
+                *(sender, bundle.first, bundle.payloads),
+                *(bundle.position, bundle.time_us, self._ticks),
+            )
+        # Another task may have begun it in the meantime.
+        delivery = self._reader.take()
+        if delivery is None:
+            self._drop()
+            self._handout.took(bundle)
+            if self._ticks is not None:
+                self._ticks[len(bundle.payloads) - 1] = 1
+            delivery = last_of(bundle, sender)
+        return delivery
+
     async def _next_bundle(self) -> Bundle | None:
         """The bundle that is being taken now; None at the end."""
         node = self._node
@@ -164,7 +168,7 @@ class Group:
             await asyncio.sleep(0)
         while self._bundle is None:
             if (bundle := self._handout.next_bundle()) is not None:
-                self._bundle, self._one_by_one = bundle, None
+                self._bundle = bundle
                 self._taken_in_a_row += len(bundle.payloads)
             elif node.over:
                 node.check_healthy()
@@ -176,8 +180,8 @@ class Group:
 
     def _drop(self) -> int:
         """Iterators go no further in the bundle that they are in. How far they have come."""
-        one_by_one, self._one_by_one, self._bundle = self._one_by_one, None, None
-        return 0 if one_by_one is None else one_by_one.drop()
+        self._bundle, self._begun = None, False
+        return self._reader.drop()
 
     # Looking.
 

@@ -97,9 +97,7 @@ class Status(Struct, frozen=True, kw_only=True):
 def status_of(group: Group) -> Status:
     node, view = group._node, group.view
     core = node.core
-    queued = sum(len(bundle.payloads) for bundle in core.queue)
-    if group._one_by_one is not None:
-        queued -= group._one_by_one.taken
+    queued = sum(len(bundle.payloads) for bundle in core.queue) - group._reader.taken
     queued_bytes = sum(bundle.cost for bundle in core.queue)
     held = core.stack.held()
     lacking = _lacking(node)

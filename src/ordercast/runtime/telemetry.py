@@ -14,14 +14,15 @@ same `messaging.message.id`. A group that is not wrapped pays nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ordercast.errors import SetupError
-from ordercast.runtime.group import Delivery, Group
+from ordercast.runtime.group import Group
 from ordercast.runtime.receipts import Receipt
+from ordercast.runtime.taking import Delivery
 
 try:
     from opentelemetry import propagate as propagation
@@ -46,6 +47,8 @@ _decode = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
 class TracedDelivery(Delivery, frozen=True):
+    """A delivery, and what came with it. (It is made in Python: there is a span for each.)"""
+
     context: Context | None = None
     """What the sender was doing when it sent this, if it said so."""
 
@@ -87,22 +90,21 @@ class Traced:
             return receipt
 
     async def __aiter__(self) -> AsyncGenerator[TracedDelivery, None]:
-        async with aclosing(self.group.__aiter__()) as deliveries:
-            async for delivery in deliveries:
-                payload, context = _unpacked(delivery.payload) if self._propagate else (None, None)
-                yield TracedDelivery(
-                    delivery.sender,
-                    delivery.number,
-                    delivery.payload if payload is None else payload,
-                    delivery.position,
-                    delivery.time_us,
-                    context,
-                )
+        async for delivery in self.group:
+            yield self._traced(delivery)
 
     async def __anext__(self) -> TracedDelivery:
         """One delivery, for `anext(traced)`."""
-        async with aclosing(self.__aiter__()) as iterator:
-            return await anext(iterator)
+        return self._traced(await anext(self.group))
+
+    def _traced(self, delivery: Delivery) -> TracedDelivery:
+        payload, context = delivery.payload, None
+        if self._propagate:
+            payload, context = _unpacked(payload)
+        return TracedDelivery(
+            *(delivery.sender, delivery.number, payload, delivery.position, delivery.time_us),
+            context,
+        )
 
     @contextmanager
     def processing(self, delivery: TracedDelivery) -> Iterator[Span]:

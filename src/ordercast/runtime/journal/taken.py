@@ -10,6 +10,7 @@ only grows.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from pathlib import Path
@@ -86,9 +87,12 @@ class Taken:
         self._map.flush()
 
     def close(self) -> None:
-        for view in (*self._ticks, self._words, self._bytes):
-            view.release()
-        self._map.close()
+        """Whoever still ticks messages off, as one that was killed in their midst, keeps the map
+        for as long as it is there itself."""
+        with contextlib.suppress(BufferError):
+            for view in (*self._ticks, self._words, self._bytes):
+                view.release()
+            self._map.close()
 
     def _store(self, value: int, ticked: int) -> None:
         slot = 1 - self._slot

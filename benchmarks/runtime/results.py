@@ -16,6 +16,7 @@ from benchmarks.runtime.conduct import LOW_RATE, Figures, Phase
 from benchmarks.runtime.goals import goals
 from benchmarks.runtime.processes import QUIET_CORES
 from benchmarks.show import Row, show
+from ordercast.runtime.deliveries import COMPILED
 
 __all__ = ["print_results", "write_json"]
 
@@ -133,6 +134,7 @@ def _machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "python": platform.python_version(),
+        "compiled": COMPILED,
         "packages": {name: _version(name) for name in _PACKAGES},
         "programs": {name: shutil.which(name) is not None for name in _PROGRAMS},
     }
@@ -141,7 +143,11 @@ def _machine() -> dict[str, Any]:
 def _machine_words() -> str:
     known = _machine()
     packages = ", ".join(f"{name} {number}" for name, number in known["packages"].items() if number)
-    return f"{known['cores']} cores, load {known['load']:.1f}; Python {known['python']}, {packages}"
+    taking = "compiled" if known["compiled"] else "not compiled"
+    return (
+        f"{known['cores']} cores, load {known['load']:.1f}; Python {known['python']}, {packages}; "
+        f"ordercast's iterator is {taking}"
+    )
 
 
 def _version(package: str) -> str | None:

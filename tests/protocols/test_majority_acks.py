@@ -1,9 +1,16 @@
-"""What `majority_acks` passes on of a member that is suspected: all that others lack, once."""
+"""What `majority_acks` passes on of a member that is suspected: all that others lack, once. And when
+it tells others how far it has got."""
 
 from __future__ import annotations
 
-from ordercast.protocols.disseminations.majority_acks import Data, MajorityAcks
-from ordercast.protocols.effects import Transmit
+from ordercast.protocols.disseminations.majority_acks import (
+    TELL,
+    TELL_US,
+    Counts,
+    Data,
+    MajorityAcks,
+)
+from ordercast.protocols.effects import StartTimer, Transmit
 from ordercast.protocols.messages import Message, MessageId
 
 ME, ORIGIN, OTHER = 0, 1, 2
@@ -51,3 +58,25 @@ def test_nothing_is_remembered_of_who_was_given_up() -> None:
     passed_on(acks)
     list(acks.bury(OTHER))
     assert acks.passed_on == {ORIGIN: {}}
+
+
+def tells_after_us(acks: MajorityAcks, number: int) -> list[int]:
+    """How long it waits to tell of this message of the origin's, if it means to tell of it anew."""
+    counts = tuple(number if process == ORIGIN else 0 for process in range(acks.size))
+    effects = acks.receive(ORIGIN, Data(Message(MessageId(ORIGIN, number), b""), counts))
+    return [e.delay_us for e in effects if isinstance(e, StartTimer) and e.name == TELL]
+
+
+def test_a_lone_message_that_lacks_a_quorum_is_told_of_at_once() -> None:
+    acks = MajorityAcks(ME, 5)
+    assert tells_after_us(acks, 1) == [0]
+    assert [effect.packet for effect in acks.timer(TELL)] == [Counts((0, 1, 0, 0, 0))]
+    assert tells_after_us(acks, 2) == [TELL_US]  # more are under way
+    assert tells_after_us(acks, 3) == []  # the same vector will speak for it
+    list(acks.timer(TELL))
+    list(acks.receive(OTHER, Counts((0, 3, 0, 0, 0))))  # now a quorum has all three
+    assert tells_after_us(acks, 4) == [0]
+
+
+def test_of_what_has_a_quorum_it_tells_when_it_suits() -> None:
+    assert tells_after_us(MajorityAcks(ME, 3), 1) == [TELL_US]

@@ -1,5 +1,5 @@
-"""What `majority_acks` passes on of a member that is suspected: all that others lack, once. And when
-it tells others how far it has got."""
+"""What `majority_acks` passes on of a member that is suspected: all that others lack, once.
+And when it tells others how far it has got."""
 
 from __future__ import annotations
 

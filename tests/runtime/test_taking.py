@@ -254,7 +254,8 @@ def test_nothing_is_kept_of_what_was_handed_out(compiled: ModuleType) -> None:
         bytearray(100),
         [bytes([n]) * 50 for n in range(100)],
     )
-    before = [sys.getrefcount(each) for each in (sender, texts, texts[7])]
+    watched = (compiled.Delivery, sender, texts, texts[7])
+    before = [sys.getrefcount(each) for each in watched]
 
     async def run() -> None:
         reader = compiled.Reader(at_the_end)
@@ -266,7 +267,7 @@ def test_nothing_is_kept_of_what_was_handed_out(compiled: ModuleType) -> None:
             assert [repr(delivery) for delivery in taken]
 
     asyncio.run(run())
-    assert [sys.getrefcount(each) for each in (sender, texts, texts[7])] == before
+    assert [sys.getrefcount(each) for each in watched] == before
     ticks.clear()  # nobody looks at it any more, or this would not be allowed
 
 

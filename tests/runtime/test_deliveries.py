@@ -26,6 +26,7 @@ def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """All of this holds whether deliveries are handed out by compiled code or in Python."""
     twin = twin_named(request.param)
     monkeypatch.setattr(group, "Reader", twin.Reader)
+    monkeypatch.setattr(deliveries, "Reader", twin.Reader)
     monkeypatch.setattr(deliveries, "Delivery", twin.Delivery)
 
 
@@ -68,6 +69,16 @@ def test_each_delivery_is_what_was_sent() -> None:
             assert not b._node.core.queue  # though nobody has asked for more
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("count", [0, 1, COUNT])
+def test_a_batch_is_its_deliveries(count: int) -> None:
+    batch = ordercast.Batch("a", 7, [b"%d" % place for place in range(count)], 70, 5)
+    expected = [
+        deliveries.Delivery("a", 7 + place, b"%d" % place, 70 + place, 5) for place in range(count)
+    ]
+    assert list(batch) == list(batch) == expected
+    assert len(batch) == count
 
 
 @pytest.mark.parametrize("taken", [1, COUNT - 1, COUNT])

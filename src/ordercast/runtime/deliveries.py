@@ -38,10 +38,15 @@ class Batch(Struct, frozen=True):
         return len(self.payloads)
 
     def __iter__(self) -> Iterator[Delivery]:
-        for place, payload in enumerate(self.payloads):
-            yield Delivery(
-                self.sender, self.first + place, payload, self.position + place, self.time_us
-            )
+        reader = Reader(_no_more)
+        one_more = [*self.payloads, b""]  # a reader keeps the last one back
+        reader.begin(self.sender, self.first, one_more, self.position, self.time_us, None)
+        while (delivery := reader.take()) is not None:
+            yield delivery
+
+
+async def _no_more() -> Delivery:
+    raise StopAsyncIteration
 
 
 def last_of(bundle: Bundle, sender: str) -> Delivery:

@@ -238,6 +238,25 @@ def test_someone_who_starts_late_or_ends_early_does_not_make_a_block_large(
         assert blocks[-1] > 8, name
 
 
+def test_logs_of_a_few_rows_have_but_one_look(
+    tmp_path: Path, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two more join at the very end, and get the last message of each of the others."""
+    monkeypatch.setattr(sketches, "EVERY", 4)
+    monkeypatch.setattr(judging, "BLOCK_ROWS", 100)
+    logs = steady(600)
+    for log in logs:
+        at = log.index(next(row for row in log if row[0] == "send" and row[2] == 200))
+        kind, origin, number, readers = log[at]
+        log[at] = kind, origin, number, (*(readers or ()), 3, 4)
+    last: list[Row] = [("deliver", p, 200, None) for p in range(3)]
+    logs += [last, last[::-1]]
+    manifest = manifest_of(table_of(logs), quiesced=True)
+    path = write(tmp_path / "trace", table_of(logs), manifest, 20)
+    assert in_blocks(path, manifest).verdicts == whole(path, manifest).verdicts
+    assert blocks[-1] > 8
+
+
 def _narrowed(row: Row, kept: set[tuple[int | None, int | None]]) -> Row:
     """Not for the third one, if that was not there."""
     kind, origin, number, readers = row

@@ -141,7 +141,7 @@ def _limits(logs: Sequence[Log]) -> Ints:
         rest = {p: logs[p].rows - _row_of(logs[p], last) for p in left}
         reference = max(rest, key=lambda p: (rest[p], -p))
         left.discard(reference)
-        if rest[reference] > 0:
+        if rest[reference] > 0 and len(logs[reference].ends) > 1:  # no look is before the first
             found.append(np.maximum(_limits_of(logs[reference], reference), last))
     limits = np.concatenate(found)
     new = np.append(True, (np.diff(limits, axis=0) > 0).any(axis=1))

@@ -101,7 +101,10 @@ class Block:
         return open_
 
     def seen(self, names: Collection[Name]) -> list[Seen]:
-        return self._rows.seen(among(self._rows, names)) if names else []
+        """A `receive` row names a message as well, and says nothing of it."""
+        rows = self._rows
+        told = (rows.kind == SEND) | (rows.kind == DELIVER)
+        return rows.seen(told & among(rows, names)) if names else []
 
     def learnt(self, names: Collection[Name]) -> list[Learnt]:
         """Who gets to know of these messages here, which are set apart, or did before. What is set

@@ -197,8 +197,8 @@ def demanded_by(order: str | None, properties: Collection[str]) -> tuple[str, ..
     if not isinstance(order, str):
         raise UsageError(f"an order is a word, such as 'causal', not {order!r}")
     implied, word = properties_of_order(order), _word(order)
-    own = {word} if word in PROPERTIES else set(implied).difference(_DELIVERED)
-    if own and own.isdisjoint(chosen):
+    own = {word} if word in PROPERTIES else set(implied).difference(_DELIVERED) or set(implied)
+    if own.isdisjoint(chosen):
         needed = " or ".join(sorted(own))
         raise UsageError(f"whether {order} order held cannot be told without judging {needed}")
     return implied

@@ -13,6 +13,7 @@ __all__ = [
     "PeerError",
     "SetupError",
     "TraceError",
+    "UnusableError",
     "UsageError",
 ]
 
@@ -31,6 +32,10 @@ class PeerError(OrdercastError):
 
 class TraceError(OrdercastError):
     """A trace cannot be used: which file, which row, and what was expected there."""
+
+
+class UnusableError(TraceError):
+    """A row or a file of a trace cannot be used; the rest of it perhaps can."""
 
 
 class JournalError(OrdercastError):

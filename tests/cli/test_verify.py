@@ -79,7 +79,7 @@ def negative_position(path: Path) -> str:
 
 def unknown_kind(path: Path) -> str:
     file = parquet(path, value("kind", 0, "jump"))
-    return f"{file}, row 1: not an event: there is no kind 'jump'"
+    return f"{file}, row 1: not an event: there is no kind 'jump', only send, receive, deliver, "
 
 
 def two_at_one_position(path: Path) -> str:
@@ -106,6 +106,14 @@ def broken_line(path: Path) -> str:
     return f"{path / 'events.jsonl'}, line 9: not an event: "
 
 
+def unknown_kind_in_a_line(path: Path) -> str:
+    write(path, RUNS)
+    with (path / "events.jsonl").open("ab") as lines:
+        lines.write(b'{"run":"b","process":0,"position":3,"kind":"it\'s"}\n')
+    where = f"{path / 'events.jsonl'}, line 9"
+    return f'{where}: not an event: there is no kind "it\'s", only send, receive, deliver, '
+
+
 def wrong_line(path: Path) -> str:
     write(path, RUNS)
     with (path / "events.jsonl").open("ab") as lines:
@@ -124,6 +132,7 @@ BAD_INPUT = [
     (damaged_inside, False),
     (broken_line, False),
     (wrong_line, True),
+    (unknown_kind_in_a_line, True),
 ]
 
 
@@ -145,6 +154,8 @@ def test_bad_input_is_refused_or_counted_and_left_out(
     assert done.out == ""
     [_, sentence] = done.err.splitlines()
     assert words in sentence
+    assert ". " not in sentence
+    assert sentence.endswith("; --skip-bad-rows leaves out what cannot be used")
 
     code = verify(path, "--json", "--skip-bad-rows", *where)
     done = capsys.readouterr()
@@ -345,6 +356,7 @@ def test_too_little_memory_is_no_bug_of_ours(
         (["--here", "--output", "x"], "--here does without Spark: leave out --output, --master"),
         (["--only", "fifo", "--order", "causal"], "cannot be told without judging causal"),
         (["--only", "fifo", "--order", "total"], "without judging total_acyclic or total_gap_free"),
+        (["--only", "fifo", "--order", "async"], "judging agreement or no_creation or no_dup"),
         (["--output", "{trace}"], "events.jsonl would be written into what is read, "),
         (["--again"], "--again is about the results in a directory: give it with --output"),
         # These events are not in that format, which would be told first if they were imported.

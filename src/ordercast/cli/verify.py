@@ -2,6 +2,7 @@
 
 The exit code speaks of what was promised: by --order, else by the run's manifest, else
 everything up to causal order. 0: it holds; 1: it is violated; 2: unknown, or unusable input.
+With --order, a run that is not known to have come to rest may still owe deliveries: that is 0.
 
 With --output the result tables go to a directory, costs and all. Runs that are there already are
 not judged again: add files to the trace, say the same once more, and the tables grow.
@@ -38,7 +39,7 @@ from ordercast.cli.spark import (
     spark_settings,
 )
 from ordercast.cli.steps import steps
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UnusableError, UsageError
 from ordercast.trace.directory import event_files
 from ordercast.trace.verdicts import (
     PROPERTIES,
@@ -108,17 +109,20 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
     """With what only the format of the log asks for, such as localized causal order."""
     asked_too = [] if imported is None else imported.report.verdicts
     bad = 0 if imported is None else imported.report.bad
-    findings = _examine(
-        options,
-        trace,
-        gather=True,
-        quiesced=options.quiesced,
-        order=options.order,
-        properties=_wanted(options),
-        skip=options.skip_bad_rows,
-        output=options.output,
-        again=options.again,
-    )
+    try:
+        findings = _examine(
+            options,
+            trace,
+            gather=True,
+            quiesced=options.quiesced,
+            order=options.order,
+            properties=_wanted(options),
+            skip=options.skip_bad_rows,
+            output=options.output,
+            again=options.again,
+        )
+    except UnusableError as error:
+        raise TraceError(f"{error}; --skip-bad-rows leaves out what cannot be used") from None
     summary = findings.summary()
     code = exit_code(worst([summary.outcome, *(one.verdict for one in asked_too)]))
     asked = options.order is not None or options.only is not None

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ordercast.errors import SetupError, TraceError, UsageError
+from ordercast.errors import SetupError, TraceError, UnusableError, UsageError
 from ordercast.pipeline.installed import require_kernels, require_pyspark
 from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, session
@@ -293,7 +293,7 @@ def _judged(
     try:
         flaws = results.collect("flaws")
         if len(flaws) and not options.skip:
-            raise TraceError(_first(source.path, flaws))
+            raise UnusableError(_first(source.path, flaws))
     except BaseException:
         results.release()
         raise

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.kernel import Bools
-from ordercast.trace.event import MESSAGE_KINDS, REQUIRED, Kind
+from ordercast.trace.event import MESSAGE_KINDS, REQUIRED, Kind, no_kind
 from ordercast.trace.parquet import arrow_schema
 
 __all__ = ["COLUMNS", "check_schema", "flaws", "outside", "typed"]
@@ -111,7 +111,7 @@ def _rules(table: pa.Table) -> Iterator[tuple[Bools, Any]]:
             if outside is not None:
                 yield outside, f"not an event: {name} must be from {least} to {most}"
     kind = _codes(table.column("kind"))
-    yield kind < 0, lambda row: f"not an event: there is no kind {value('kind', row)!r}"
+    yield kind < 0, lambda row: f"not an event: {no_kind(repr(value('kind', row)))}"
     message = (kind >= 0) & (kind < len(MESSAGE_KINDS))
     have_origin, have_number = (_numpy(table.column(n).is_valid()) for n in ("origin", "number"))
     yield (

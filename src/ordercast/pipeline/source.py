@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ordercast.errors import TraceError
+from ordercast.errors import TraceError, UnusableError
 from ordercast.pipeline.described import describe
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
@@ -139,7 +139,8 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
     groups: list[Group] = []
     unreadable: list[tuple[str, str]] = []
     size = 0
-    for file in (file.absolute() for file in event_files(path)):
+    files = [file.absolute() for file in event_files(path)]
+    for file in files:
         if file in without:
             continue
         try:
@@ -150,6 +151,8 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
             else:
                 groups += _groups(file)
         except TraceError as error:
+            if not skip and len(files) > 1:
+                raise UnusableError(str(error)) from None
             if not skip:
                 raise
             unreadable.append((str(file), str(error).removeprefix(f"{file}: ")))

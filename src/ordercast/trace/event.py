@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
-__all__ = ["MESSAGE_KINDS", "REQUIRED", "Event", "Kind", "flaw"]
+__all__ = ["MESSAGE_KINDS", "REQUIRED", "Event", "Kind", "flaw", "misfit", "no_kind"]
 
 Kind = Literal["send", "receive", "deliver", "crash", "recover", "join", "leave"]
 MESSAGE_KINDS = ("send", "receive", "deliver")
@@ -36,6 +37,20 @@ class Event(Struct, frozen=True):
         assert self.origin is not None
         assert self.number is not None
         return self.origin, self.number
+
+
+_OTHER_KIND = re.compile(r"Invalid enum value (.*) - at `\$\.kind`", re.DOTALL)
+
+
+def no_kind(quoted: str) -> str:
+    return f"there is no kind {quoted}, only {', '.join(get_args(Kind))}"
+
+
+def misfit(error: Exception) -> str:
+    """Why something is no event at all, in the words of who tried to decode it; but that one does
+    not say which kinds there are."""
+    other = _OTHER_KIND.fullmatch(str(error))
+    return str(error) if other is None else no_kind(other[1])
 
 
 def flaw(event: Event) -> str | None:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.trace.event import Event, flaw
+from ordercast.trace.event import Event, flaw, misfit
 
 __all__ = [
     "MARK",
@@ -45,7 +45,7 @@ def decode_event(line: bytes | str, *, where: str) -> Event:
     except UNREADABLE as error:
         if isinstance(line, bytes) and line.startswith(MARK):
             return decode_event(line.removeprefix(MARK), where=where)
-        raise TraceError(f"{where}: not an event: {error}") from None
+        raise TraceError(f"{where}: not an event: {misfit(error)}") from None
     if (reason := flaw(event)) is not None:
         raise TraceError(f"{where}: {reason}")
     return event

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import SetupError, TraceError
-from ordercast.trace.event import REQUIRED, Event, flaw
+from ordercast.trace.event import REQUIRED, Event, flaw, misfit
 from ordercast.trace.outline import OUTLINE, Outlined, encode_outline, outline
 
 if TYPE_CHECKING:
@@ -142,15 +142,16 @@ def read_parquet(path: Path) -> Iterator[Event]:
 
 
 def unreadable(path: Path, error: Exception) -> TraceError:
-    """In one line, whatever Arrow says."""
-    return TraceError(f"{path}: not a readable Parquet file: {' '.join(str(error).split())}")
+    """In one sentence, however many Arrow says."""
+    words = " ".join(str(error).split()).partition(". ")[0].removesuffix(".")
+    return TraceError(f"{path}: not a readable Parquet file: {words}")
 
 
 def _event(values: dict[str, Any], *, where: str) -> Event:
     try:
         event = msgspec.convert(values, Event)
     except msgspec.ValidationError as error:
-        raise TraceError(f"{where}: not an event: {error}") from None
+        raise TraceError(f"{where}: not an event: {misfit(error)}") from None
     if (reason := flaw(event)) is not None:
         raise TraceError(f"{where}: {reason}")
     return event

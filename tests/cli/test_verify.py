@@ -388,3 +388,19 @@ def test_tables_are_written_and_grow(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {file.name for file in out.glob("costs/*")} == {"part-0001.parquet", "part-0002.parquet"}
     assert verify(path, "--json") == 1
     assert capsys.readouterr().out == grown
+
+
+def test_another_systems_log_is_judged_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though the trace that is made of it has another name each time."""
+    log = tmp_path / "chat.log"
+    log.write_text('a {"a":1}\nsend m1\nb {"b":1, "a":1}\nreceive m1\n')
+    told = []
+    for _ in range(2):
+        verify(log, "--format", "shiviz", "--output", tmp_path / "out", "--json")
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert [file.name for file in (tmp_path / "out" / "verdicts").iterdir()] == [
+        "part-0001.parquet"
+    ]

@@ -3,8 +3,10 @@ are as if it had been, is in `test_tables.py`, which has the tables to compare t
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,15 @@ import pytest
 
 from ordercast import pipeline
 from ordercast.errors import OrdercastError, TraceError, UsageError
-from ordercast.pipeline import tables
+from ordercast.pipeline import rows, tables
 from ordercast.pipeline.record import Part, read_record
 from ordercast.pipeline.results import TABLES
+from ordercast.trace import Manifest
+from ordercast.trace import gather as gathering
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
+from ordercast.trace.span_log import SpanLog
+from ordercast.trace.spans import Span
 
 from .builders import run
 
@@ -103,7 +109,7 @@ def test_what_changed_is_refused_until_all_is_judged_again(
     before = contents(out)
 
     add(trace, "more.parquet", [run("b", "- - s2")], manifest=False)
-    assert refused(examine).startswith(f"{out}: run 'b' was judged before, and now there are more")
+    assert refused(examine).startswith(f"{out}: run 'b' was judged before, and now rows of it")
     (trace / "events" / "more.parquet").unlink()
 
     manifests = (trace / "manifest.jsonl").read_bytes()
@@ -146,3 +152,98 @@ def test_a_hole_that_might_be_anybodys(tmp_path: Path, examine: Examine) -> None
     found = examine(skip=True)
     assert found.runs["complete"].to_pylist() == [False] * 3
     assert [row["row"] for row in found.flaws.to_pylist()] == [3]
+
+
+def log(trace: Path, name: str, *, run: str) -> None:
+    """A member's, which has two rows more now."""
+    manifest = Manifest(run, ("a",))
+    with SpanLog(trace, name, run=run, process=0, manifest=manifest) as member:
+        number = 1 + member.position // 2
+        member.write([Span(kind, number, 0, number) for kind in ("send", "deliver")])
+
+
+def close(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it were on a disk that can only be read."""
+
+    @contextmanager
+    def refuse(place: Path) -> Iterator[None]:
+        if place == directory:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        yield
+
+    monkeypatch.setattr(gathering, "_alone", refuse)
+
+
+@pytest.mark.usefixtures("unmeasured", "judged_here")
+def test_logs_in_an_archive_are_known_again(
+    tmp_path: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time they are gathered in another place."""
+    trace, out = tmp_path / "trace", tmp_path / "out"
+    log(trace, "a", run="r")
+    close(trace, monkeypatch)
+    for _ in range(2):
+        assert examine().runs["run"].to_pylist() == ["r"]
+        assert len(parts(out)) == 1
+    log(trace, "b", run="later")
+    assert examine().runs["run"].to_pylist() == ["later", "r"]
+    assert [list(part.files) for part in parts(out)] == [
+        [str(trace / "events" / f"{name}.parquet")] for name in "ab"
+    ]
+    log(trace, "a", run="r")
+    assert refused(examine).startswith(f"{trace}: has changed since it was judged")
+    while gathering._elsewhere:  # a worker of pytest may end without its last rites
+        gathering._elsewhere.popitem()[1].place.cleanup()
+
+
+@pytest.mark.usefixtures("unmeasured", "judged_here")
+def test_logs_that_are_as_they_were_are_not_judged_again(tmp_path: Path, examine: Examine) -> None:
+    """Though they are gathered again, together with others."""
+    log(tmp_path / "trace", "a", run="r")
+    examine()
+    log(tmp_path / "trace", "b", run="later")
+    assert examine().runs["run"].to_pylist() == ["later", "r"]
+    assert len(parts(tmp_path / "out")) == 2
+
+
+@pytest.mark.usefixtures("unmeasured", "judged_here")
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+def test_a_trace_that_was_made_for_this_once_is_known_by_what_it_is_made_of(
+    name: str, tmp_path: Path, examine: Examine
+) -> None:
+    source = tmp_path / "chat.log"
+    for trace in ("one", "two"):
+        add(tmp_path / trace, name, [run("r", "s1 d0:1")])
+        examine(trace, made_of=source)
+        assert len(parts(tmp_path / "out")) == 1
+    add(tmp_path / "three", name, [run("r", "s1")])
+    told = refused(examine, trace="three", made_of=source)
+    assert told.startswith(f"{source}: has changed since it was judged, or is read in another way")
+
+
+@pytest.mark.usefixtures("unmeasured", "judged_here")
+@pytest.mark.parametrize("output", ["out", None])
+def test_events_that_are_replaced_while_they_are_judged_are_judged_once_more(
+    output: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    """The sender's log was read before it grew, and the receiver's after: a message that nobody
+    sent."""
+    trace = tmp_path / "trace"
+    choices: dict[str, Any] = {"here": True}
+    if output is not None:
+        choices = {"spark": spark, "output": tmp_path / output}
+    add(trace, "a.parquet", [run("r", "s1", "")])
+    add(trace, "b.parquet", [run("r", "", "d0:1")], manifest=False)
+    read_groups = rows._read_groups
+
+    def read(piece: rows.Piece, extra: Any) -> rows.Loaded:
+        found = read_groups(piece, extra)
+        if Path(piece.file).name == "a.parquet":
+            add(trace, "a.parquet", [run("r", "s1 s2", "")], manifest=False)
+            add(trace, "b.parquet", [run("r", "", "d0:1 d0:2")], manifest=False)
+        return found
+
+    monkeypatch.setattr(rows, "_read_groups", read)
+    with pytest.raises(TraceError, match=r"parquet: was replaced while it was judged: judge it"):
+        pipeline.examine(trace, **choices)
+    assert not (tmp_path / "out").exists()

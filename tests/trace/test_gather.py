@@ -19,7 +19,14 @@ from hypothesis import strategies as st
 from ordercast.errors import TraceError
 from ordercast.trace import Event, Manifest, read_events, read_manifests, unrolled
 from ordercast.trace import gather as gathering
-from ordercast.trace.gather import RECORD, Gathered, gather, gathered, is_to_be_gathered
+from ordercast.trace.gather import (
+    RECORD,
+    Gathered,
+    gather,
+    gathered,
+    is_to_be_gathered,
+    undisturbed,
+)
 from ordercast.trace.importers import source_files
 from ordercast.trace.span_log import SpanLog
 from ordercast.trace.spans import EXCERPTS_MAX, Head, Span, log_files, read_log, rows_of
@@ -105,7 +112,9 @@ def test_logs_where_nothing_may_be_written_are_gathered_elsewhere(tmp_path: Path
         assert gathered(trace) == trace, "there is no more to be gathered"
         assert gathered(archive) == archive, "it may be written to now"
         assert not is_to_be_gathered(archive)
-        gathering._elsewhere.pop().cleanup()  # a worker of pytest may end without its last rites
+        gathering._elsewhere.pop(
+            trace
+        ).place.cleanup()  # a worker of pytest may end without its last rites
         assert not trace.exists()
 
 
@@ -230,6 +239,20 @@ def test_of_two_commands_at_once_one_gathers_and_the_other_waits(
     assert gathered(tmp_path, told.append) == tmp_path
     second.join()
     assert told == [Gathered(2, 4)]
+
+
+def test_who_looks_at_a_trace_sees_events_and_manifests_of_one_moment(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    gather(tmp_path)
+    write(tmp_path, "a", "b")
+    second = threading.Thread(target=gathered, args=[tmp_path])
+    with undisturbed(tmp_path):
+        second.start()
+        second.join(0.2)
+        assert second.is_alive()
+        assert len(list(read_events(tmp_path))) == 2
+    second.join()
+    assert len(list(read_events(tmp_path))) == 6
 
 
 def test_a_trace_outlives_its_logs(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
             skip=options.skip_bad_rows,
             output=options.output,
             again=options.again,
+            made_of=None if imported is None else options.trace,
         )
     except UnusableError as error:
         raise TraceError(f"{error}; --skip-bad-rows leaves out what cannot be used") from None

@@ -20,7 +20,7 @@ from ordercast.pipeline.progress import Tell, followed
 from ordercast.pipeline.session import open_session, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.trace.directory import event_files
-from ordercast.trace.gather import gathered
+from ordercast.trace.gather import gathered, home_of
 from ordercast.trace.verdicts import (
     LIVENESS,
     PROPERTIES,
@@ -125,6 +125,7 @@ def examine(
     spark: SparkSession | None = None,
     here: bool = False,
     gather: bool = True,
+    made_of: Path | None = None,
     tell: Tell | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Findings:
@@ -135,6 +136,7 @@ def examine(
     `order`, or else the `properties` if they are chosen, is what must hold, whatever the manifests
     promise; with `skip`, rows that cannot be used are counted and left out. The
     result tables go to the directory `output`; runs that are there already are judged only `again`.
+    They are known by where they are, or by the logs that a trace was `made_of` for this once.
     `tell` hears how many tasks of how many are done, and `note` what else is worth a line.
 
     With `here`, the trace is judged in the memory of this process, without Spark: what the same
@@ -169,7 +171,8 @@ def examine(
             yield running
 
     if output is not None:
-        return _add_to(output, path, options, opened, again=again)
+        made_of = made_of or home_of(path)
+        return _add_to(output, path, made_of, options, opened, again=again)
     source = inspect(path, skip=skip)
     options = replace(options, listed=False)
     if here:
@@ -181,6 +184,7 @@ def examine(
 def _add_to(
     output: Path,
     path: Path,
+    made_of: Path | None,
     options: Options,
     opened: Callable[[Source], AbstractContextManager[SparkSession]],
     *,
@@ -191,7 +195,7 @@ def _add_to(
 
     event_files(path)  # or there is nothing to make a directory for
     with open_directory(output, options, again=again) as directory:
-        source = directory.unjudged(path)
+        source = directory.unjudged(path, made_of=made_of)
         if source.files or source.unreadable or len(source.described):
             with opened(source) as running:
                 torn = directory.record.torn
@@ -199,7 +203,7 @@ def _add_to(
                 try:
                     if not directory.record.parts:
                         _require_events(path, results)
-                    directory.add(results, torn=under.torn)
+                    directory.add(results, source, torn=under.torn)
                 finally:
                     results.release()
         elif not directory.record.parts:
@@ -280,7 +284,9 @@ def _find(judge: Callable[[Source, Options], R], source: Source, options: Option
     results, _ = _judged(judge, source, options)
     try:
         _require_events(source.path, results)
-        return Findings.of(*(results.collect(name) for name in ("verdicts", "runs", "flaws")))
+        found = Findings.of(*(results.collect(name) for name in ("verdicts", "runs", "flaws")))
+        source.require_same()
+        return found
     finally:
         results.release()
 
@@ -293,6 +299,7 @@ def _judged(
     try:
         flaws = results.collect("flaws")
         if len(flaws) and not options.skip:
+            source.require_same()
             raise UnusableError(_first(source.path, flaws))
     except BaseException:
         results.release()

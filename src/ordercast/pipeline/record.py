@@ -34,7 +34,8 @@ class Part(msgspec.Struct, frozen=True):
     events: int
     tables: tuple[str, ...]
     files: dict[str, tuple[int, int]]
-    """Where the events were, and each file's size and time of change (ns)."""
+    """Where the events were, and each file's size and time of change (ns), or a number for what
+    was in it."""
 
 
 class Terms(msgspec.Struct, frozen=True):

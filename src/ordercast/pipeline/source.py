@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from ordercast.pipeline.described import describe
 from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests, require_file
+from ordercast.trace.gather import undisturbed
 from ordercast.trace.parquet import unreadable
 
-__all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items"]
+__all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items", "stamp_of"]
 
 _LINE_BYTES = 120
 """About what an event takes as a JSON line: only to guess how many there are."""
@@ -57,6 +58,8 @@ class Source:
     """Bytes of events on disk."""
     unreadable: tuple[tuple[str, str], ...] = ()
     """Files that cannot be used, and why; only where they may be skipped."""
+    stamps: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    """What the Parquet files were like when they were looked at."""
 
     @property
     def files(self) -> list[Path]:
@@ -104,6 +107,13 @@ class Source:
             replace(self.only(mine), groups=groups[1], lines=(), unreadable=()),
         )
 
+    def require_same(self) -> None:
+        """Raises a `TraceError` if tasks may have read other events than were looked at. Who
+        adds lines leaves those before; Parquet is written anew, as when logs are gathered again."""
+        for file, stamp in self.stamps.items():
+            if not file.exists() or stamp_of(file) != stamp:
+                raise TraceError(f"{file}: was replaced while it was judged: judge it once more")
+
     def at(self, tokens: Mapping[Path, str]) -> Source:
         """The same, for tasks that know the files by these names."""
 
@@ -135,9 +145,15 @@ class Item:
 def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -> Source:
     """Needs no session, so that a mistyped name is told before one starts. Files that it is to go
     `without` are not even opened."""
+    with undisturbed(path):
+        return _inspected(path, skip=skip, without=without)
+
+
+def _inspected(path: Path, *, skip: bool, without: Collection[Path]) -> Source:
     lines: list[Piece] = []
     groups: list[Group] = []
     unreadable: list[tuple[str, str]] = []
+    stamps: dict[Path, tuple[int, int]] = {}
     size = 0
     files = [file.absolute() for file in event_files(path)]
     for file in files:
@@ -145,10 +161,11 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
             continue
         try:
             require_file(file)
-            size += (mine := file.stat().st_size)
+            size += (mine := stamp_of(file))[0]
             if file.suffix == ".jsonl":
-                lines.append(Piece(str(file), str(file), None, rows=mine // _LINE_BYTES))
+                lines.append(Piece(str(file), str(file), None, rows=mine[0] // _LINE_BYTES))
             else:
+                stamps[file] = mine
                 groups += _groups(file)
         except TraceError as error:
             if not skip and len(files) > 1:
@@ -163,7 +180,14 @@ def inspect(path: Path, *, skip: bool = False, without: Collection[Path] = ()) -
         described=describe(read_manifests(path)),
         size=size,
         unreadable=tuple(unreadable),
+        stamps=stamps,
     )
+
+
+def stamp_of(file: Path) -> tuple[int, int]:
+    """Its size, and the time at which it changed (ns): another file has others."""
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def _groups(file: Path) -> Iterable[Group]:

@@ -13,6 +13,7 @@ Rows come here through the driver, some at a time: a cluster's workers need not 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -40,7 +41,7 @@ from ordercast.pipeline.record import (
 )
 from ordercast.pipeline.results import TABLES, Results, table_schema
 from ordercast.pipeline.schemas import spark_schema
-from ordercast.pipeline.source import Source, inspect
+from ordercast.pipeline.source import Source, inspect, stamp_of
 from ordercast.trace.directory import event_files
 
 __all__ = ["Directory", "Stored", "open_directory"]
@@ -95,19 +96,27 @@ class Directory:
         self._begun: dict[str, Path] = {}
         """The files of the part that is being written, by table."""
 
-    def unjudged(self, trace: Path) -> Source:
-        """What of a trace is not here yet. Raises a `TraceError` if what is here has changed."""
+    def unjudged(self, trace: Path, *, made_of: Path | None = None) -> Source:
+        """What of a trace is not here yet, which may be `made_of` logs for a moment only. Raises a
+        `TraceError` if what is here has changed."""
         judged = {file: stamp for part in self.record.parts for file, stamp in part.files.items()}
         before = set()
         for file in event_files(trace):
-            name, found = str(file.resolve()), file.stat()
-            stamp = (found.st_size, found.st_mtime_ns)
+            if made_of is None or file.is_symlink():
+                name, stamp = str(file.resolve()), stamp_of(file)
+            else:
+                name, stamp = str(made_of.resolve() / file.relative_to(trace)), _contents(file)
             if name not in judged:
                 self._stamps[name] = stamp
-            elif judged[name] != stamp:
+            elif judged[name] == stamp:
+                before.add(file.absolute())
+            elif made_of is None:
                 raise TraceError(f"{file}: has changed since it was judged: {_ANEW}")
             else:
-                before.add(file.absolute())
+                raise TraceError(
+                    f"{made_of}: has changed since it was judged, or is read in another way: "
+                    f"{_ANEW}"
+                )
         source = inspect(trace, skip=self._terms.skip, without=before)
         return source.only(self._new_runs(source))
 
@@ -125,8 +134,8 @@ class Directory:
             )
         return place.is_null()
 
-    def add(self, results: Results, *, torn: bool) -> None:
-        """The results on what was `unjudged`, as one part more."""
+    def add(self, results: Results, source: Source, *, torn: bool) -> None:
+        """The results on what was `unjudged`, the source, as one part more."""
         runs, flaws = results.collect("runs"), results.collect("flaws")
         self._check(pa.concat_tables([runs.select(["run"]), flaws.select(["run"])])["run"], torn)
         number = self._last + 1
@@ -134,6 +143,7 @@ class Directory:
         self._begun = files = {name: part_file(self.path, name, number) for name in names}
         for name, file in files.items():
             _write(hidden(file), name, results.stream(name))
+        source.require_same()
         for file in files.values():
             os.replace(hidden(file), file)
         events = pc.sum(runs["events"]).as_py() or 0
@@ -162,8 +172,8 @@ class Directory:
         known = self._table("runs", ["run"])["run"].combine_chunks()
         for run in runs.filter(pc.is_in(runs, known)).unique().to_pylist()[:1]:
             raise TraceError(
-                f"{self.path}: run {run!r} was judged before, and now there are more rows of it: "
-                f"{_ANEW}"
+                f"{self.path}: run {run!r} was judged before, and now rows of it are in other "
+                f"files than those that were read then: {_ANEW}"
             )
         if torn and self.record.parts and not self.record.torn:
             raise TraceError(
@@ -188,6 +198,23 @@ class Directory:
             for file in (self.path / name).glob("*part-*.parquet"):
                 if file not in named:
                     file.unlink()
+
+
+def _contents(file: Path) -> tuple[int, int]:
+    """A stamp for what is made anew each time: how long its rows are, and a number for them. What
+    else Spark writes to a footer comes in any order."""
+    length = file.stat().st_size
+    digest = hashlib.blake2b(digest_size=7)
+    with file.open("rb") as opened:
+        if file.suffix == ".parquet":
+            opened.seek(-8, os.SEEK_END)
+            length -= 8 + int.from_bytes(opened.read(4), "little")
+            opened.seek(0)
+        left = length
+        while left > 0 and (some := opened.read(min(left, 1 << 20))):
+            digest.update(some)
+            left -= len(some)
+    return length, int.from_bytes(digest.digest())
 
 
 def _write(file: Path, name: str, tables: Iterable[pa.Table]) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -22,20 +23,26 @@ from ordercast.trace.spans import excerpts_in, log_files, read_log
 from ordercast.trace.unrolled import tables_of
 from ordercast.trace.writing import appearing
 
-__all__ = ["Gathered", "gather", "gathered", "is_to_be_gathered"]
+__all__ = ["Gathered", "gather", "gathered", "home_of", "is_to_be_gathered", "undisturbed"]
 
 RECORD = ".gathered.json"
 """What the logs were when they were read. Whoever reads traces passes over such names."""
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _LOOKS = 1000
 """For a moment in which no member writes: some milliseconds, or tens of them."""
-_elsewhere: list[TemporaryDirectory[str]] = []
+_elsewhere: dict[Path, _Elsewhere] = {}
 """What was gathered where something may be written, and is gone with this process."""
 
 
 class Gathered(Struct, frozen=True):
     logs: int
     events: int
+
+
+class _Elsewhere(NamedTuple):
+    place: TemporaryDirectory[str]
+    home: Path
+    """Where the logs are."""
 
 
 class _State(Struct, frozen=True):
@@ -72,12 +79,18 @@ def gathered(directory: Path, tell: Callable[[Gathered], None] | None = None) ->
     except OSError as error:
         if error.errno not in _CLOSED:
             raise
-        _elsewhere.append(TemporaryDirectory(prefix="ordercast-gathered-"))
-        place = Path(_elsewhere[-1].name)
+        elsewhere = TemporaryDirectory(prefix="ordercast-gathered-")
+        place = Path(elsewhere.name)
+        _elsewhere[place] = _Elsewhere(elsewhere, directory)
         found = gather(directory, place)
     if tell is not None:
         tell(found)
     return place
+
+
+def home_of(trace: Path) -> Path | None:
+    """Where the logs of what was `gathered` elsewhere are. None of a trace that is at home."""
+    return _elsewhere[trace].home if trace in _elsewhere else None
 
 
 def gather(directory: Path, place: Path | None = None) -> Gathered:
@@ -98,10 +111,10 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
     with_holes: set[str] = set()
     events = 0
     # They appear together, when all are whole: somebody may be reading those of before.
-    with ExitStack() as whole:
+    with _alone(place / "events"), ExitStack() as whole:
         for name, parts in logs.items():
-            target = place / "events" / f"{name}.parquet"
-            with LogWriter(whole.enter_context(appearing(target))) as writer:
+            fresh = whole.enter_context(appearing(place / "events" / f"{name}.parquet"))
+            with LogWriter(fresh) as writer:
                 position = 0
                 for file in parts:
                     head, spans = read_log(file, size=states[file].size)
@@ -119,18 +132,20 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
                     for table in tables_of(head, spans, position=head.position):
                         writer.write(table)
                         events += len(table)
-    for run, texts in payloads.items():
-        if texts and run in manifests:
-            extra = manifests[run].extra | {"payloads": texts}
-            manifests[run] = replace(manifests[run], extra=extra)
-    for run in with_holes & manifests.keys():
-        manifests[run] = replace(manifests[run], complete=False)
-    lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests.values())
-    with appearing(place / MANIFEST) as manifest_file:
-        manifest_file.write_bytes(lines)
-    made_of = {file.name: state for file, state in states.items()}
+            # Of logs that are as they were, the file is too, whoever was gathered beside them.
+            changed = max(states[file].mtime_ns for file in parts)
+            os.utime(fresh, ns=(changed, changed))
+        for run, texts in payloads.items():
+            if texts and run in manifests:
+                extra = manifests[run].extra | {"payloads": texts}
+                manifests[run] = replace(manifests[run], extra=extra)
+        for run in with_holes & manifests.keys():
+            manifests[run] = replace(manifests[run], complete=False)
+        lines = b"".join(manifest.to_json() + b"\n" for manifest in manifests.values())
+        whole.enter_context(appearing(place / MANIFEST)).write_bytes(lines)
+    read = {file.name: state for file, state in states.items()}
     with appearing(place / RECORD) as record:
-        record.write_bytes(msgspec.json.encode(made_of))
+        record.write_bytes(msgspec.json.encode(read))
     return Gathered(len(logs), events)
 
 
@@ -138,10 +153,26 @@ def gather(directory: Path, place: Path | None = None) -> Gathered:
 def _alone(directory: Path) -> Iterator[None]:
     """Two commands would write the same files: the second waits, mostly for less than a second.
     Where there are no such locks, it does not."""
+    with _locked(directory, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def undisturbed(trace: Path) -> Iterator[None]:
+    """Within it, nobody puts other events and manifests in the place of those that are there."""
+    if not (trace / "events").is_dir():
+        yield
+        return
+    with _locked(trace / "events", fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def _locked(directory: Path, how: int) -> Iterator[None]:
     lock = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, how)
         yield
     finally:
         os.close(lock)

@@ -105,7 +105,7 @@ def _judge(
     events: pa.Table, runs: pa.Table, properties: Collection[str], *, skip: bool, rows: int
 ) -> Judged:
     """`rows` says how many to be prepared for."""
-    check, judge = contradictions.for_rows(rows), judge_runs.for_rows(rows)
+    check, judge = contradictions.heeding_signals(rows), judge_runs.heeding_signals(rows)
     runs = runs.sort_by("run")
     names = runs.column("run").to_pylist()
     table = rows_of(events, names)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -58,20 +59,42 @@ class Kernel(Generic[P, R]):
         if self._dispatcher is None:
             import numba
 
-            self._dispatcher = numba.njit(self.plain, **self._options)
+            self._dispatcher = numba.njit(self.plain, nogil=True, **self._options)
             try:
                 self._dispatcher.enable_caching()
                 # Numba looks for changes in the file of the kernel, not of those that it calls.
                 self._dispatcher._cache._cache_file._source_stamp = _all_kernels()
             except RuntimeError:  # no place to keep it: compiled anew in each process
-                self._dispatcher = numba.njit(self.plain, **self._options)
+                self._dispatcher = numba.njit(self.plain, nogil=True, **self._options)
             _compile_once_for_all_numbers(self._dispatcher)
 
     def _call_first(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._alone():
-            result: R = self._dispatcher(*args, **kwargs)
-        self._called = True
+        self._compile(*args, **kwargs)
+        result: R = self._dispatcher(*args, **kwargs)
         return result
+
+    def heeding_signals(self, rows: int) -> Callable[P, R]:
+        """`for_rows`, for what may take a while in the main thread. Compiled code looks for signals
+        only as it returns, and does not survive what Ctrl-C raises there: so it runs in a thread of
+        its own, which nobody waits for any more once there is a signal."""
+        if self.for_rows(rows) is self.plain:
+            return self.plain
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            self._compile(*args, **kwargs)  # here, where it can be interrupted
+            found: R = _in_a_thread(partial(self._dispatcher, *args, **kwargs))
+            return found
+
+        return call
+
+    def _compile(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """For arguments such as these, without calling it."""
+        assert not kwargs, "kernels are called with places"
+        if not self._called:
+            self._prepare()
+            with self._alone():
+                self._dispatcher.compile(tuple(map(self._dispatcher.typeof_pyval, args)))
+            self._called = True
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -118,6 +141,24 @@ class Kernel(Generic[P, R]):
 
         self._prepare()
         return types.Dispatcher(self._dispatcher)
+
+
+def _in_a_thread(call: Callable[[], R]) -> R:
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="kernel", daemon=True)
+    thread.start()
+    thread.join()
+    for error in errors:
+        raise error
+    return results[0]
 
 
 def _compile_once_for_all_numbers(dispatcher: Any) -> None:

@@ -247,3 +247,25 @@ def test_events_that_are_replaced_while_they_are_judged_are_judged_once_more(
     with pytest.raises(TraceError, match=r"parquet: was replaced while it was judged: judge it"):
         pipeline.examine(trace, **choices)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("spark", "unmeasured", "judged_here")
+@pytest.mark.parametrize("name", ["part-0001.parquet", "results.json"])
+def test_a_full_disk_is_told_with_what_was_to_be_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as one of a worker, in the session of a verb."""
+    sync = os.fsync
+
+    def full(file: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{file}")).name == f".{name}":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(file)
+
+    add(tmp_path / "trace", "a.parquet", [run("a", "s1 d0:1")])
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        pipeline.examine(tmp_path / "trace", output=tmp_path / "out")
+    assert caught.value.filename.startswith(str(tmp_path / "out"))
+    assert Path(caught.value.filename).name == name
+    assert not (tmp_path / "out").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import signal
 import subprocess
@@ -213,6 +215,19 @@ def test_two_sweeps_do_not_write_to_one_place(tmp_path: Path) -> None:
     ):
         sweep(tmp_path)
     sweep(tmp_path, range(1))
+
+
+def test_a_full_disk_is_told_with_what_was_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        sweep(tmp_path, range(1))
+    assert Path(caught.value.filename).parent == tmp_path / "sweep" / "runs"
+    assert not list((tmp_path / "sweep" / "runs").iterdir())
 
 
 def test_a_file_that_is_no_block_is_named(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def told(context: SparkContext, log: Path | None) -> Iterator[None]:
         watch.start()
     try:
         yield
-    except TraceError:
+    except (TraceError, OSError):  # of this process, and no worker's
         raise
     except Exception as error:
         words = str(error)

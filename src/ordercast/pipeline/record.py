@@ -10,6 +10,7 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.pipeline.options import Options
 from ordercast.trace.jsonl import UNREADABLE
+from ordercast.trace.writing import naming
 
 __all__ = [
     "Part",
@@ -73,7 +74,7 @@ def read_record(path: Path) -> Record | None:
 def write_record(path: Path, record: Record) -> None:
     """In one go: whoever is killed leaves the old one."""
     file = path / _RECORD
-    with hidden(file).open("wb") as bare:
+    with naming(file), hidden(file).open("wb") as bare:
         bare.write(msgspec.json.format(msgspec.json.encode(record)))
         bare.flush()
         os.fsync(bare.fileno())

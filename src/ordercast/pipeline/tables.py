@@ -43,6 +43,7 @@ from ordercast.pipeline.results import TABLES, Results, table_schema
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.source import Source, inspect, stamp_of
 from ordercast.trace.directory import event_files
+from ordercast.trace.writing import naming
 
 __all__ = ["Directory", "Stored", "open_directory"]
 
@@ -142,7 +143,8 @@ class Directory:
         names = tuple(name for name in TABLES if name != "flaws" or len(flaws))
         self._begun = files = {name: part_file(self.path, name, number) for name in names}
         for name, file in files.items():
-            _write(hidden(file), name, results.stream(name))
+            with naming(file):
+                _write(hidden(file), name, results.stream(name))
         source.require_same()
         for file in files.values():
             os.replace(hidden(file), file)

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError, UsageError
 from ordercast.sweep.block import Results
+from ordercast.trace.writing import appearing
 
 __all__ = ["Store"]
 
@@ -75,12 +76,10 @@ class Store:
 
 
 def _write(file: Path, content: bytes | pa.Buffer) -> None:
-    unfinished = file.with_suffix(".tmp")
-    with unfinished.open("wb") as bare:
+    with appearing(file) as unfinished, unfinished.open("wb") as bare:
         bare.write(content)
         bare.flush()
         os.fsync(bare.fileno())
-    os.replace(unfinished, file)
 
 
 def _locked(file: Path) -> BinaryIO:

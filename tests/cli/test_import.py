@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.cli import main, parser
-from ordercast.trace import Event, Trace
+from ordercast.trace import Event, Trace, becoming
 from ordercast.trace.importers import FORMATS, sink, store
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "import.md"
@@ -313,7 +313,7 @@ def test_what_is_locked_goes_on_elsewhere(logs: Path, tmp_path: Path) -> None:
         pass
     far = tmp_path / f".trace.{gone.pid}"
     far.mkdir()
-    lock = sink._locked(far)
+    lock = becoming._locked(far)
     assert lock is not None
     assert main(["import", str(logs), "-o", str(tmp_path / "trace")]) == 0
     assert far.exists()

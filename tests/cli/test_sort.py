@@ -287,3 +287,21 @@ def test_the_output_must_be_new(tmp_path: Path, capsys: pytest.CaptureFixture[st
     twice = ["--group", "origin"]
     assert main(["sort", str(source), "-o", str(tmp_path / "out"), *twice]) == 2
     assert "'origin' cannot be both group and origin" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_written_nothing_is_sorted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = lines(tmp_path / "m.jsonl", STORY)
+    assert main(["sort", str(source), "-o", str(source / "sorted")]) == 2
+    told = f"ordercast sort: {source}/sorted: cannot be written: File exists\n"
+    assert capsys.readouterr().err == told
+
+
+def test_what_a_killed_sort_has_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    source = lines(tmp_path / "m.jsonl", STORY)
+    left = tmp_path / ".sorted.999999999"  # more than any process has
+    (left / "sorted" / "_temporary").mkdir(parents=True)
+    assert main(["sort", str(source), "-o", str(tmp_path / "sorted"), "--jsonl"]) == 0
+    assert texts(tmp_path / "sorted") == TOLD
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.jsonl", "sorted"]

@@ -269,3 +269,16 @@ def test_a_full_disk_is_told_with_what_was_to_be_there(
     assert caught.value.filename.startswith(str(tmp_path / "out"))
     assert Path(caught.value.filename).name == name
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("unmeasured", "judged_here")
+def test_where_nothing_can_be_written_tables_can_be_read(
+    tmp_path: Path, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path / "trace", "a.parquet", [run("a", "s1 d0:1")])
+    examine()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert examine().runs["run"].to_pylist() == ["a"]
+    add(tmp_path / "trace", "b.parquet", [run("b", "s1 d0:1")])
+    with pytest.raises(UsageError, match="out: nothing can be written here: choose another place"):
+        examine()

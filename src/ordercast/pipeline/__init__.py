@@ -197,6 +197,7 @@ def _add_to(
     with open_directory(output, options, again=again) as directory:
         source = directory.unjudged(path, made_of=made_of)
         if source.files or source.unreadable or len(source.described):
+            directory.require_writable()
             with opened(source) as running:
                 torn = directory.record.torn
                 results, under = _judged(_on(running), source, replace(options, torn=torn))

@@ -154,6 +154,11 @@ class Directory:
         write_record(self.path, self.record)
         self._sweep()
 
+    def require_writable(self) -> None:
+        """Told before anything is judged, which takes long."""
+        if not os.access(self.path, os.W_OK):
+            raise UsageError(f"{self.path}: nothing can be written here: choose another place")
+
     def take_back(self) -> None:
         """Removes a part that was begun and does not count."""
         found = read_record(self.path)
@@ -168,7 +173,8 @@ class Directory:
                 file.unlink(missing_ok=True)
             with suppress(OSError):  # an older part is in it
                 file.parent.rmdir()
-        remove_unfinished(self.path)
+        with suppress(OSError):  # what went wrong before is told, and not this
+            remove_unfinished(self.path)
 
     def _check(self, runs: pa.ChunkedArray, torn: bool) -> None:
         known = self._table("runs", ["run"])["run"].combine_chunks()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -29,7 +27,8 @@ from ordercast.pipeline.sorting.source import (
     without_repeats,
 )
 from ordercast.pipeline.sorting.witness import Checked
-from ordercast.trace.writing import move_to, require_free
+from ordercast.trace.becoming import Becoming
+from ordercast.trace.writing import require_free
 
 __all__ = ["Sorted", "sort_files"]
 
@@ -79,10 +78,10 @@ def sort_files(
         if spark is None
         else nullcontext(spark)
     )
-    scratch = output.with_name(f".{output.name}.{os.getpid()}")
-    with opened as running, exact_names(running), plainly_read(source, columns):
-        require_shared_by(running)
-        try:
+    becoming = Becoming(output)
+    try:
+        with opened as running, exact_names(running), plainly_read(source, columns):
+            require_shared_by(running)
             begin(f"sorting {source} on Spark")
             frame = read_messages(running, source, columns)
             require_columns(frame, columns)
@@ -91,17 +90,17 @@ def sort_files(
                 kept, group=columns.group, origin=columns.origin, number=columns.number,
                 stamp=columns.stamp, position=position, rows_each=rows_each, check=False,
             )  # fmt: skip
-            written = _write(ordered, scratch, write, columns)
+            written = _write(ordered, becoming.scratch / "sorted", write, columns)
             rows = written.frame.count()
             checked = None
             if check:
                 begin("checking what was written")
                 checked = check_order(written, columns)
-            move_to(output, scratch)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-        dropped = frame.count() - rows if drop_duplicates else 0
-        return Sorted(rows, len(written.files), dropped, checked)
+            becoming.appear(becoming.scratch / "sorted")
+            dropped = frame.count() - rows if drop_duplicates else 0
+            return Sorted(rows, len(written.files), dropped, checked)
+    finally:
+        becoming.abandon()
 
 
 def _write(ordered: DataFrame, directory: Path, format: Format, columns: Columns) -> WrittenFiles:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import glob
 import importlib.util
-import os
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ordercast.errors import TraceError
+from ordercast.trace.becoming import Becoming
 from ordercast.trace.directory import MANIFEST, Format
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.parquet import LogWriter, arrow_schema
-from ordercast.trace.writing import move_to, naming, require_free
+from ordercast.trace.writing import naming
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,18 +34,10 @@ def best_format() -> Format:
 
 class TraceSink:
     def __init__(self, directory: Path, format: Format) -> None:
-        require_free(directory)
         self._directory = directory
         self._format = format
-        self.scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
-        """Nobody sees it: it becomes the trace at the end, or goes away."""
-        try:
-            self.scratch.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(directory)
-            self.scratch.mkdir()
-            self._lock = _locked(self.scratch)
-        except OSError as error:
-            raise TraceError(f"{directory}: cannot be written: {error.strerror}") from None
+        self._becoming = Becoming(directory)
+        self.scratch = self._becoming.scratch
 
     def write(self, events: Iterable[Event]) -> int:
         """All of them, sorted by run, process and position; how many there were."""
@@ -91,50 +79,10 @@ class TraceSink:
             (self.scratch / MANIFEST).write_bytes(lines)
         for left in self.scratch.glob("*.sqlite*"):
             left.unlink()
-        move_to(self._directory, self.scratch)
+        self._becoming.appear(self.scratch)
 
     def abandon(self) -> None:
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-
-def _sweep(directory: Path) -> None:
-    """Removes what imports to this place that were killed have left beside it. One that goes on
-    has its process here, or, on another machine, its lock."""
-    for left in directory.parent.glob(f".{glob.escape(directory.name)}.*"):
-        number = left.name.rpartition(".")[2]
-        if not (number.isdecimal() and left.is_dir()) or _runs(int(number)):
-            continue
-        if (lock := _locked(left)) is not None:
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(lock)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True  # it is somebody else's, or none that could be asked after
-    return True
-
-
-def _locked(directory: Path) -> int | None:
-    """The lock on it, for as long as it is open; None if that is not to be had."""
-    with suppress(ImportError, OSError):
-        import fcntl
-
-        lock = os.open(directory, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            return None
-        return lock
-    return None
+        self._becoming.abandon()
 
 
 _IDS = ("run", "origin", "number", "id")

@@ -223,9 +223,18 @@ def test_what_one_machine_must_read_is_read_here(
 
 
 def test_verify_refuses_options_without_a_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", "x.jsonl", "--preset", "kafka"]) == 2
-    words = "--preset is about logs of other systems: give it with --format"
+    assert main(["verify", "x.jsonl", "--send", "sends"]) == 2
+    words = "--send is about logs of other systems: give it with --format"
     assert words in capsys.readouterr().err
+
+
+def test_verify_takes_a_map_for_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "app.log"
+    source.write_text(
+        '{"host":"a","kind":"send","id":"x"}\n{"host":"b","kind":"deliver","id":"x"}\n'
+    )
+    assert main(["verify", str(source), "--map", "process=host,message=id", "--here"]) == 0
+    assert "app: 2 events" in capsys.readouterr().out
 
 
 def test_the_page_shows_every_format_with_a_command_that_parses() -> None:

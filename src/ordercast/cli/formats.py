@@ -82,7 +82,7 @@ def settled(options: argparse.Namespace, sources: list[Path]) -> tuple[tuple[Pat
     )
     files = source_files(sources)
     if options.format == "auto":
-        options.format = detect(files[0])
+        options.format = detect(files[0], chosen)
     refuse_format_options(options, {"run", *FORMATS[options.format].options})
     return files, chosen
 

@@ -7,7 +7,7 @@ example:
   ordercast import node-*.log -o trace --format shiviz
   ordercast import output/ -o trace --format broadcast --quiesced --crashed 3
   ordercast import events.csv -o trace --map process=host,kind=type,message=id,time=ts
-  ordercast import records.jsonl -o trace --format table --preset kafka
+  ordercast import records.jsonl -o trace --preset kafka
   ordercast import logs/ -o trace --format table --master 'local[*]'
 """
 

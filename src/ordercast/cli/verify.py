@@ -94,6 +94,8 @@ def act(options: argparse.Namespace) -> int:
     # Another system's logs may take long to import: what is mistyped is told before.
     demanded_by(options.order, _wanted(options))
     spark_settings(options)
+    if options.format is None and (options.map or options.preset):
+        options.format = "table"  # whoever names columns has one
     if options.format is None:
         refuse_format_options(options)
         return _verify(options, options.trace)

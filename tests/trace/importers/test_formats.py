@@ -190,7 +190,7 @@ BAD = {
     ),
     "table": (
         {"a.csv": "process,kind,message\na,send,x\na,sing,y\n"},
-        "a.csv, line 3: what is 'sing'? say it with --kinds sing=send, or =deliver",
+        "a.csv, line 3: what is 'sing'? say it with --kinds sing=send, or =deliver, or sing= if it",
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -325,3 +326,49 @@ def test_what_cannot_stand_alone_is_refused(tmp_path: Path) -> None:
         alone("a.output", "d 9 1\n", "broadcast")
     with pytest.raises(UsageError, match="otlp logs cannot be read file by file"):
         alone("a.json", "{}", "otlp")
+
+
+ROWS = (("a", "send", "m1"), ("b", "deliver", "m1"), ("a", "send", "m2"))
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_header_shows_what_separates_columns(separator: str, tmp_path: Path) -> None:
+    lines = [separator.join(row) for row in (("process", "kind", "message"), *ROWS)]
+    [trace] = taken({"t.csv": "\n".join(lines)}, tmp_path)
+    assert story(trace) == ["0 send 0:1", "0 send 0:2", "1 deliver 0:1"]
+
+
+def test_a_column_may_lie_deeper(tmp_path: Path) -> None:
+    rows = [{"host": host, "event": {"type": kind, "id": name}} for host, kind, name in ROWS]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    columns = {"process": "host", "kind": "event.type", "message": "event.id"}
+    for name in ("t.jsonl", "t.parquet"):
+        out = tmp_path / f"{name}-trace"
+        import_trace([tmp_path / name], out, options=Options(map=columns))
+        [trace] = Trace.load(out)
+        assert story(trace) == ["0 send 0:1", "0 send 0:2", "1 deliver 0:1"]
+        wrong = Options(map=columns | {"message": "event.name"})
+        with pytest.raises(UsageError, match=r"there is no column 'event\.name' for message"):
+            import_trace([tmp_path / name], tmp_path / "other", options=wrong)
+
+
+def test_a_name_with_a_dot_is_a_column_first(tmp_path: Path) -> None:
+    row = '{"process":"a","kind":"send","m.id":"right","m":{"id":"wrong"}}\n'
+    [trace] = taken({"t.jsonl": row}, tmp_path, map={"message": "m.id"})
+    assert trace.manifest.extra["messages"] == {"0:1": "right"}
+
+
+def test_not_each_object_has_all_columns(tmp_path: Path) -> None:
+    rows = '{"process":"a","kind":"start"}\n{"process":"a","kind":"send","id":"x"}\n'
+    [trace] = taken({"t.jsonl": rows}, tmp_path, map={"message": "id"}, kinds={"start": ""})
+    assert story(trace) == ["0 send 0:1"]
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "app.log"])
+def test_whoever_names_columns_has_a_table(name: str, tmp_path: Path) -> None:
+    source = tmp_path / name
+    source.write_text('{"host":"a","what":"send","id":"x"}\n')
+    columns = {"process": "host", "kind": "what", "message": "id"}
+    done = import_trace([source], tmp_path / "trace", options=Options(map=columns))
+    assert (done.format, done.events) == ("table", 1)

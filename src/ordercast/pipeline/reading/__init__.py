@@ -73,7 +73,7 @@ def open_log(
     """The same, with all there is to say about it."""
     options = options or Options()
     files = source_files(list(sources))
-    name = detect(files[0]) if format == "auto" else format
+    name = detect(files[0], options) if format == "auto" else format
     shares, tokens = shares_of(name, files, options), in_tasks(spark, files)
     options = settled(name, files, options)
     if name == "table":

@@ -49,7 +49,7 @@ def import_log(
     at once is refused before Spark starts. `tell` hears how many tasks of how many are done."""
     options = options or Options()
     files = source_files(list(sources))
-    name = detect(files[0]) if format == "auto" else format
+    name = detect(files[0], options) if format == "auto" else format
     shares_of(name, files, options)
     options = settled(name, files, options)
     settings = settings_for(sum(file.stat().st_size for file in files)) | dict(config or {})

@@ -67,8 +67,10 @@ def _what_else(source: Path) -> str:
     return f"it is {what}: save the log to a file first"
 
 
-def detect(file: Path) -> str:
-    """The only format that a file looks like."""
+def detect(file: Path, options: Options | None = None) -> str:
+    """The only format that a file looks like. Whoever names columns has a table."""
+    if options is not None and (options.map or options.preset):
+        return TABLE.name
     with file.open("rb") as source:
         start = source.read(HEAD_BYTES).removeprefix(MARK)
     refuse_packed(file, start)
@@ -93,7 +95,7 @@ def import_trace(
     """Write what the sources say as a trace directory, which appears when it is whole."""
     options = options or Options()
     files = source_files(list(sources))
-    name = detect(files[0]) if format == "auto" else format
+    name = detect(files[0], options) if format == "auto" else format
     report = Report(skip_bad_rows=options.skip_bad_rows)
     sink = TraceSink(trace, write or best_format())
     try:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,15 @@ import msgspec
 from ordercast.errors import SetupError, TraceError
 from ordercast.trace.importers.base import Job, Report, Where
 from ordercast.trace.importers.lines import lines_between, numbered_lines
+from ordercast.trace.jsonl import MARK
 from ordercast.trace.parquet import unreadable
 
 __all__ = ["first_columns", "rows_of", "survey"]
+
+HEAD_ROWS = 1000
+"""So many objects of JSON lines say which columns there are: not each has all of them."""
+HEAD_BYTES = 1 << 16
+SEPARATORS = ",;\t|"
 
 
 def _exact(text: str) -> Decimal:
@@ -72,11 +79,26 @@ def survey(file: Path, start: int, stop: int) -> tuple[int, bool]:
 
 
 def _is_json(file: Path) -> bool:
-    return file.suffix in (".jsonl", ".ndjson", ".json")
+    """By its name, or because it begins like an object: services write JSON to `app.log`."""
+    return file.suffix in (".jsonl", ".ndjson", ".json") or _first_line(file).startswith("{")
+
+
+def _first_line(file: Path) -> str:
+    with file.open("rb") as source:
+        start = source.read(HEAD_BYTES).removeprefix(MARK).decode(errors="replace")
+    return (start.lstrip().splitlines() or [""])[0]
 
 
 def _reader(lines: Iterable[str], file: Path) -> Iterator[list[str]]:
-    return csv.reader(lines, delimiter="\t" if file.suffix == ".tsv" else ",")
+    return csv.reader(lines, delimiter=_separator(file))
+
+
+def _separator(file: Path) -> str:
+    """What stands between the names of the columns. A comma, unless there is none."""
+    if file.suffix == ".tsv":
+        return "\t"
+    header = _first_line(file)
+    return next((each for each in SEPARATORS if each in header), ",")
 
 
 def _csv(job: Job, file: Path) -> Iterator[Row]:
@@ -103,15 +125,39 @@ def _csv(job: Job, file: Path) -> Iterator[Row]:
 
 
 def _jsonl(job: Job, file: Path) -> Iterator[Row]:
-    columns: dict[str, None] = {}
+    rows = _objects(job, file)
+    head = list(islice(rows, HEAD_ROWS))
+    columns = list(dict.fromkeys(name for _, row in head for name in row))
+    for number, row in chain(head, rows):
+        yield number, columns, row
+
+
+def _objects(job: Job, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    paths = _paths(job)
     for where, line in numbered_lines(job, file):
         try:
             row = _decode(line)
         except msgspec.DecodeError as error:
             job.report.unusable(where, f"not an object in JSON: {error}")
             continue
-        columns |= dict.fromkeys(row)
-        yield where.line, list(columns), row
+        yield where.line, _reached(row, paths)
+
+
+def _paths(job: Job) -> dict[str, list[str]]:
+    """The columns with dots that `--map` names: `event.id` may be the `id` in an `event`."""
+    named = chain.from_iterable(text.split("+") for text in job.options.map.values())
+    return {name: name.split(".") for name in named if "." in name}
+
+
+def _reached(row: dict[str, Any], paths: dict[str, list[str]]) -> dict[str, Any]:
+    """The row, and what is at the end of each path; a column that is called so goes first."""
+    for name, path in paths.items():
+        value: Any = row
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            row.setdefault(name, value)
+    return row
 
 
 def _parquet(job: Job, file: Path) -> Iterator[Row]:
@@ -125,10 +171,15 @@ def _parquet(job: Job, file: Path) -> Iterator[Row]:
     try:
         with pq.ParquetFile(file) as source:
             start, stop, number = job.portion or (0, source.num_row_groups, 0)
+            names, paths = source.schema_arrow.names, _paths(job)
+            leaves = {
+                column.path for column in map(source.schema.column, range(len(source.schema)))
+            }
+            names += [name for name in paths if name in leaves and name not in names]
             for batch in source.iter_batches(1 << 14, row_groups=range(start, stop)):
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, source.schema_arrow.names, row
+                    yield number, names, _reached(row, paths)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from None
     job.advance(file.stat().st_size)

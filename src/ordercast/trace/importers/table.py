@@ -5,7 +5,7 @@
 
 Without a position, a host's order is that of its clock (ties by line); without a clock either, that
 of the lines. A message is known by `message`, or by `origin` and `number`. A field may be made of
-several columns: `message=topic+partition+offset`.
+several columns: `message=topic+partition+offset`; and a column may lie deeper: `kind=event.type`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ def _record(job: Job, mapping: Mapping, where: Where, row: dict[str, Any]) -> Re
     kind: Any = mapping.kinds.get(word)
     if kind is None:
         raise UnusableRowError(
-            f"what is {word[:40]!r}? say it with --kinds {word[:40]}=send, or =deliver"
+            f"what is {word[:40]!r}? say it with --kinds {word[:40]}=send, or =deliver, "
+            f"or {word[:40]}= if it is none of ours"
         )
     if not kind:
         return None
@@ -225,7 +226,7 @@ def _tell_order(job: Job, mapping: Mapping) -> None:
 
 
 def looks(file: Path, head: list[str]) -> bool:
-    if file.suffix in (".csv", ".parquet"):
+    if file.suffix in (".csv", ".tsv", ".parquet"):
         return True
     return bool(head) and head[0].startswith("{") and '"process"' in head[0] and '"kind"' in head[0]
 

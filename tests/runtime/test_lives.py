@@ -149,6 +149,26 @@ def test_replay_from_a_position_reaches_back_over_several_segments(tmp_path: Pat
     asyncio.run(run())
 
 
+def test_whoever_keeps_positions_begins_like_any_other_time(tmp_path: Path) -> None:
+    """With the same call in each life: `replay_from` the position that was kept, plus one."""
+    kept = 0
+
+    async def run() -> None:
+        nonlocal kept
+        async with Pair(tmp_path) as pair:
+            with pytest.raises(UsageError, match="to replay from position 2 on: this journal is n"):
+                await pair.join("b", replay_from=2)
+            a, b = await asyncio.gather(pair.join("a"), pair.join("b", replay_from=kept + 1))
+            for life in range(3):
+                await a.send(b"%d" % life)
+                assert await take(b, 1) == [f"a:{life + 1} {life}"]
+                kept += 1
+                await pair.die("b", b)
+                b = await pair.join("b", replay_from=kept + 1)
+
+    asyncio.run(run())
+
+
 def test_leaving_is_not_crashing(tmp_path: Path) -> None:
     async def run() -> None:
         async with Pair(tmp_path, trace=tmp_path / "trace") as pair:

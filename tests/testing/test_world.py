@@ -72,6 +72,17 @@ async def cuts_off_nobody(world: World) -> None:
     world.cut("a", "b")
 
 
+async def cuts_off_a_stranger(world: World) -> None:
+    world.start("ann", asyncio.sleep, 1)
+    world.start("bob", asyncio.sleep, 1)
+    world.cut("ann", "zoe")
+
+
+async def cuts_off_from_nobody(world: World) -> None:
+    world.start("ann", asyncio.sleep, 1)
+    world.cut("ann")
+
+
 @pytest.mark.parametrize(
     ("story", "sentence"),
     [
@@ -84,6 +95,8 @@ async def cuts_off_nobody(world: World) -> None:
         (starts_twice, "'a' is running already"),
         (starts_inside, "a process cannot start another"),
         (cuts_off_nobody, "there is no process 'a' to cut off"),
+        (cuts_off_a_stranger, "there is no process 'zoe' to cut off: there are ann, bob"),
+        (cuts_off_from_nobody, "a cut has two sides or more"),
     ],
 )
 def test_what_cannot_be_is_said(
@@ -343,7 +356,7 @@ def test_nothing_passes_a_cut() -> None:
         server = world.start("server", echo)
         client = world.start("client", call, 3)
         await asyncio.sleep(0.002)  # somewhere on the way
-        world.cut(["server"], ["client"])
+        world.cut("server", ["client"])
         await asyncio.sleep(60)
         assert client.running
         late = world.start("late", call, 1)  # on no side

@@ -52,9 +52,12 @@ class Memory:
         """
         recovered = self.journal.recovered
         if recovered is None:
-            if replay_from is not None:
-                raise UsageError("there is nothing to replay: this journal is new")
-            return None
+            if replay_from is not None and replay_from > 1:
+                raise UsageError(
+                    f"there is nothing to replay from position {replay_from} on: this journal is "
+                    "new, and so the first message that it brings is at position 1"
+                )
+            return None  # "from 1 on" is what whoever has kept nothing yet asks for
         if replay_from is not None and replay_from > self.journal.taken + 1:
             raise UsageError(
                 f"messages from position {self.journal.taken + 1} on were never taken, and nothing "

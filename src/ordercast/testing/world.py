@@ -53,12 +53,20 @@ class World:
         return process
 
     def cut(self, *sides: Collection[str]) -> None:
-        """Nothing passes from one of these sides to another until `heal`: `cut("a", "bc")` for
-        names of one letter, `cut(["a"], ["b", "c"])` for any. What is under way waits."""
+        """Nothing passes from one of these sides to another until `heal`: `cut("a", ["b", "c"])`,
+        or `cut("a", "bc")` for names of one letter. What is under way waits."""
+        if len(sides) < 2:
+            raise UsageError('a cut has two sides or more, such as cut("a", ["b", "c"])')
         known = {process.name for process in self._processes}
-        for name in (name for side in sides for name in side):
-            if name not in known:
-                raise UsageError(f"there is no process {name!r} to cut off")
+        sides = tuple([side] if isinstance(side, str) and side in known else side for side in sides)
+        for side in sides:
+            if missing := [name for name in side if name not in known]:
+                name = side if isinstance(side, str) else missing[0]
+                raise UsageError(
+                    f"there is no process {name!r} to cut off: there are {', '.join(sorted(known))}"
+                    if known
+                    else f"there is no process {name!r} to cut off, nor any other yet"
+                )
         self._network.cut(*sides)
 
     def heal(self) -> None:

@@ -259,3 +259,29 @@ def test_processes_go_by_index_by_p_and_by_name(
     assert explained(capsys, trace, "p0:1", "--at", "p1") == waits
     assert main(["explain", str(trace), "carl:1", "0:1"]) == 2
     assert "there is no process 'carl' in it: choose from ann, bob" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [0, 1500])
+@pytest.mark.parametrize("form", [[], ["--jsonl"]])
+def test_an_imported_message_goes_by_its_own_id(
+    more: int, form: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the ids are in the manifest or, because they are many, beside it."""
+    source, trace = tmp_path / "log.csv", tmp_path / "trace"
+    rows = ["a,send,order-17", "b,deliver,order-17", "b,send,eu:order:18"]
+    source.write_text(
+        "\n".join(["process,kind,message", *rows, *(f"c,send,{n}" for n in range(more))])
+    )
+    assert main(["import", str(source), "-o", str(trace), *form]) == 0
+    capsys.readouterr()
+    chain = [
+        "0:1 happened before 1:1:",
+        "  a sent 0:1 at position 0",
+        "  b delivered 0:1 at position 0",
+        "  b sent 1:1 at position 1",
+    ]
+    names = ["In the log:", "  0:1  order-17", "  1:1  eu:order:18"]
+    assert explained(capsys, trace, "order-17", "eu:order:18") == [*chain, *names]
+    assert explained(capsys, trace, "a:1", "1:1") == [*chain, *names]
+    assert main(["explain", str(trace), "order-17", "order-19"]) == 2
+    assert "no message is called 'order-19' in the log: give its id" in capsys.readouterr().err

@@ -228,6 +228,25 @@ def test_verify_refuses_options_without_a_format(capsys: pytest.CaptureFixture[s
     assert words in capsys.readouterr().err
 
 
+def test_a_broken_promise_leads_back_to_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, page = tmp_path / "log.csv", tmp_path / "page.html"
+    rows = ["a,send,red", "a,send,green", "b,deliver,green", "b,deliver,red\x1b<b>"]
+    rows[0] += "\x1b<b>"
+    source.write_text("\n".join(["process,kind,message", *rows]))
+    assert main(["verify", str(source), "--format", "table", "--here"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3:] == ["In the log:", "  0:1  red\\x1b<b>", "  0:2  green"]
+    assert main(["import", str(source), "-o", str(tmp_path / "trace")]) == 0
+    assert main(["report", str(tmp_path / "trace"), "-o", str(page), "--here"]) == 0
+    text = page.read_text()
+    assert "0:1 is <code>red\\x1b&lt;b&gt;</code>, " in text
+    assert "in the log green" in text  # when one points at it
+    assert "log.csv (table)" in text
+    assert "0:2 green" not in text
+
+
 def test_verify_takes_a_map_for_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "app.log"
     source.write_text(

@@ -6,6 +6,7 @@ chain of events from the one to the other. With one and --at: what it had to wai
 example:
   ordercast explain out 0:3 1:7
   ordercast explain out 1:7 --at 2
+  ordercast explain imported order-17 order-18
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from pathlib import Path
 
 import msgspec
 
+from ordercast.cli.in_the_log import in_the_log
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.steps import steps
 from ordercast.cli.words import counted, duration
 from ordercast.errors import UsageError
 from ordercast.trace.causality import Step
 from ordercast.trace.explanation import Moment, Predecessor, Relation, Wait, relate, why_then
-from ordercast.trace.runs import OneRun
+from ordercast.trace.own_ids import message_called
+from ordercast.trace.runs import Id, OneRun
 
 __all__ = ["act", "add_arguments"]
 
@@ -39,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "messages",
         nargs="+",
         metavar="MESSAGE",
-        help="origin and number, such as 0:3, p0:3 or, by the name of a process, a:3",
+        help="origin and number, such as 0:3, p0:3 or, by the name of a process, a:3; or what an "
+        "imported log calls it",
     )
     parser.add_argument(
         "--at", metavar="PROCESS",
@@ -53,7 +57,7 @@ def act(options: argparse.Namespace) -> int:
     if len(options.messages) != (2 if options.at is None else 1):
         raise UsageError("name two messages, or one message and a process with --at")
     run = OneRun(gather_logs(options.trace), options.run)
-    messages = [run.message(word) for word in options.messages]
+    messages = [_message(run, word) for word in options.messages]
     answer: Relation | Wait
     with steps() as progress:
         progress.begin(f"reading {options.trace}")
@@ -65,8 +69,34 @@ def act(options: argparse.Namespace) -> int:
         print(json.dumps(msgspec.to_builtins(answer)))
     else:
         lines = _relation(run, answer) if isinstance(answer, Relation) else _wait(run, answer)
-        print("\n".join(lines))
+        print("\n".join([*lines, *in_the_log(run.trace, run.name or "", _named(answer))]))
     return 0
+
+
+def _message(run: OneRun, word: str) -> Id:
+    """By our name for it, or else by the log's own."""
+    try:
+        return run.message(word)
+    except UsageError:
+        manifest = run.manifest
+        if manifest is None or "imported" not in manifest.extra:
+            raise
+        found = message_called(run.trace, manifest, word)
+        if found is None:
+            raise UsageError(
+                f"no message is called {word!r} in the log: give its id there, or its origin and "
+                "number, such as 0:3"
+            ) from None
+        return found
+
+
+def _named(answer: Relation | Wait) -> list[str]:
+    """The messages that the answer speaks of."""
+    if isinstance(answer, Relation):
+        return [answer.first, answer.second, *(step.message for step in answer.chain)]
+    pending = [one.message for one in answer.pending[:SHOWN_MAX]]
+    before = [answer.right_before.message] if answer.right_before else []
+    return [answer.message, *pending, *(step.message for step in answer.chain), *before]
 
 
 def _relation(run: OneRun, answer: Relation) -> Iterator[str]:

@@ -30,6 +30,7 @@ import msgspec
 from ordercast.cli import import_
 from ordercast.cli.console import print_asked_too, print_judgement, print_skipped, print_summary
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
+from ordercast.cli.in_the_log import broken_in_the_log
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering, refuse_overwriting
 from ordercast.cli.spark import (
@@ -134,7 +135,10 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
             skipped = len(findings.flaws) + bad if options.skip_bad_rows else None
             _print_json(findings, asked_too, sys.stdout, skipped=skipped)
         elif summary.runs == 1:
-            print_judgement(findings.judgement(), asked=asked)
+            judgement = findings.judgement()
+            print_judgement(judgement, asked=asked)
+            for line in broken_in_the_log(trace, judgement):
+                print(line)
         else:
             print_summary(summary, asked=asked)
         if not options.json:

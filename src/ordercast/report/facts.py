@@ -15,9 +15,10 @@ from ordercast.trace import Trace
 __all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
 
 VALUE_MAX = 200
+FILES_MAX = 3
 _TOLD_ELSEWHERE = (
     *("replay", "command", "promises", "held", "waiting"),
-    *("partitions", "payloads"),
+    *("partitions", "payloads", "messages", "imported"),
 )
 
 
@@ -58,6 +59,7 @@ def facts_of_run(history: History, events: int) -> list[Fact]:
         facts.append(Fact("Messages", f"{len(history.sends):,}"))
         facts += [*_waits(history), *_metadata(trace)]
     facts.insert(1, Fact("Processes", f"{len(trace.members):,}"))
+    facts += _source(trace.manifest.extra.get("imported"))
     facts += [
         Fact(key.replace("_", " "), _shortened(value))
         for key, value in trace.manifest.extra.items()
@@ -65,6 +67,20 @@ def facts_of_run(history: History, events: int) -> list[Fact]:
         if not (key == "weather" and value == _CALM and trace.manifest.extra.get("faults"))
     ]
     return facts
+
+
+def _source(imported: object) -> list[Fact]:
+    """The log that the run was imported from, as the importer wrote it down."""
+    match imported:
+        case {"format": str(name), "files": [*files], **rest}:
+            shown = ", ".join(map(str, files[:FILES_MAX]))
+            more = f" and {len(files) - FILES_MAX:,} more" if len(files) > FILES_MAX else ""
+            facts = [Fact("Imported from", f"{shown}{more} ({name})")]
+            notes = rest.get("notes")
+            if isinstance(notes, list) and notes:
+                facts.append(Fact("Notes", "; ".join(map(str, notes))))
+            return facts
+    return []
 
 
 def replay_of(trace: Trace) -> str:

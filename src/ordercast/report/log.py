@@ -11,6 +11,7 @@ from markupsafe import Markup
 from ordercast.report.history import History, Id, name_of
 from ordercast.report.words import count, listing, message_text
 from ordercast.trace import Event
+from ordercast.trace.own_ids import own_id, shown
 
 __all__ = ["log_of"]
 
@@ -61,7 +62,8 @@ def log_of(history: History) -> Markup:
 
 def _about(history: History, message: Id, payload: object) -> str:
     send = history.sends[message]
-    facts = []
+    own = own_id(history.trace.manifest, message_text(message))
+    facts = [] if own is None else [f"in the log {shown(own)}"]
     if send.destinations is not None:
         names = [name_of(history.trace, process) for process in send.destinations]
         if len(names) > NAMED_MAX:

@@ -17,6 +17,7 @@ from ordercast.report.sample import Judged, Sample
 from ordercast.report.scene import build_scene
 from ordercast.report.words import capital, listing, property_words, rank
 from ordercast.trace.event import MESSAGE_KINDS
+from ordercast.trace.own_ids import shown
 from ordercast.trace.verdicts import Outcome, Verdict
 
 __all__ = ["Proof", "proof_of", "witnessed"]
@@ -38,6 +39,8 @@ class Proof:
     excerpts: tuple[Excerpt, ...]
     replay: str
     notes: tuple[str, ...]
+    own_ids: tuple[tuple[str, str], ...]
+    """Its messages, and what an imported log calls them."""
 
 
 def witnessed(judged: Judged) -> list[list[Verdict]]:
@@ -89,4 +92,9 @@ def proof_of(
         excerpts=excerpts(sample, part, first.witness, zero_us=scene.zero_us),
         replay=replay_of(trace),
         notes=notes,
+        own_ids=tuple(
+            (message, shown(sample.own_ids[message]))
+            for message in first.witness.messages
+            if message in sample.own_ids
+        ),
     )

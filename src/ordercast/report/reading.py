@@ -26,6 +26,7 @@ from ordercast.report.sample import Judged, Sample
 from ordercast.trace import Event, Trace, read_manifests
 from ordercast.trace.directory import event_files
 from ordercast.trace.event import MESSAGE_KINDS
+from ordercast.trace.own_ids import own_ids
 
 __all__ = ["is_small", "read_samples"]
 
@@ -54,7 +55,11 @@ def read_samples(
         traces = {trace.manifest.run: trace for trace in Trace.load(path, quiesced=quiesced)}
         return [
             Sample(
-                _known(traces, one.run, path), len(traces[one.run].events), one, source=str(path)
+                _known(traces, one.run, path),
+                len(traces[one.run].events),
+                one,
+                source=str(path),
+                own_ids=_own_ids(path, one),
             )
             for one in judged
         ]
@@ -76,8 +81,14 @@ def read_samples(
             trace = Trace.of(manifests[one.run], events)
         else:
             trace = Trace.bare(one.run, events, quiesced=quiesced)
-        samples.append(Sample(trace, size, one, around, source=str(path)))
+        ids = _own_ids(path, one)
+        samples.append(Sample(trace, size, one, around, source=str(path), own_ids=ids))
     return samples
+
+
+def _own_ids(path: Path, judged: Judged) -> dict[str, str]:
+    witnesses = (verdict.witness for verdict in judged.verdicts if verdict.witness)
+    return own_ids(path, judged.run, {name for one in witnesses for name in one.messages})
 
 
 def _known(traces: Mapping[str, Trace], run: str, path: Path) -> Trace:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ordercast.report.costs import Cost
 from ordercast.report.digest import outcome_of
@@ -43,6 +43,8 @@ class Sample:
     """From the result tables, if they are at hand."""
     source: str = ""
     """Where it was read, as the reader of the page knows it."""
+    own_ids: Mapping[str, str] = field(default_factory=dict)
+    """What an imported log calls the messages of the witnesses."""
 
     @property
     def outcome(self) -> Outcome:

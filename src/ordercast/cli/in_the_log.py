@@ -1,0 +1,36 @@
+"""Back from our names of messages to those of the log that they were imported from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ordercast.trace.own_ids import own_ids, shown
+from ordercast.trace.verdicts import Judgement
+
+__all__ = ["broken_in_the_log", "in_the_log"]
+
+NAMED_MAX = 12
+
+
+def in_the_log(trace: Path, run: str, messages: Iterable[str]) -> list[str]:
+    """Lines that say what the log calls these messages; none if it has no names of its own."""
+    several = list(dict.fromkeys(messages))
+    found = own_ids(trace, run, several[:NAMED_MAX])
+    if not found:
+        return []
+    width = max(map(len, found))
+    return ["In the log:", *(f"  {name:{width}}  {shown(id)}" for name, id in found.items())]
+
+
+def broken_in_the_log(trace: Path, judgement: Judgement) -> list[str]:
+    """The same for the broken promises of one run: somebody will look for their witnesses."""
+    broken = [
+        verdict
+        for verdict in judgement.verdicts
+        if verdict.verdict != "holds" and verdict.property in judgement.promises[verdict.run]
+    ]
+    if not broken:
+        return []
+    witnesses = (verdict.witness for verdict in broken if verdict.witness)
+    return in_the_log(trace, broken[0].run, [name for one in witnesses for name in one.messages])

@@ -86,7 +86,7 @@ def test_the_core_imports_without_spark_and_its_friends() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "6 messages sent, 18 delivered" in done.stdout
+    assert "6 messages sent, 18 deliveries" in done.stdout
 
 
 def test_no_lock_file_and_no_path_of_this_checkout() -> None:

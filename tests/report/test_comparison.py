@@ -65,7 +65,7 @@ def test_what_an_import_says_is_told_in_words(pair: tuple[Sample, Sample]) -> No
     extra = {"imported": {"format": "table", "files": ["a.csv", "b.csv"], "notes": []}}
     imported = sample(run(HELD, name="held", order="causal_vector", extra=extra))
     words = Page(compare(pair[0], imported)).words
-    assert "Imported not stated format table; files a.csv, b.csv" in words
+    assert "Imported from not stated a.csv, b.csv (table)" in words
 
 
 def test_other_traffic_is_told(pair: tuple[Sample, Sample]) -> None:

@@ -71,7 +71,7 @@ def test_the_weather_of_a_run_under_faults_is_in_its_plan() -> None:
     ):
         trace = run(HELD, extra=extra)
         names = {fact.name for fact in facts_of_run(History(trace), len(trace.events))}
-        assert ("weather" in names) == told
+        assert ("network" in names) == told
 
 
 def test_the_table_has_each_property_with_its_sentence() -> None:

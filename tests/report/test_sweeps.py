@@ -8,10 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 
 from ordercast.errors import TraceError
-from ordercast.report.sweeps import is_sweep, read_sweep, render_sweep
+from ordercast.report.sweeps import Configuration, is_sweep, read_sweep, render_sweep
+from ordercast.trace.verdicts import TOTAL
 from tests.report.chromium import Chromium
 from tests.report.test_page import Page
 
@@ -50,6 +52,17 @@ def sweep(tmp_path: Path) -> Path:
     rows[3] = rows[3] | {"outcome": "violated", "failed": 5, "failure": failure}
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "sweep" / "configurations.parquet")
     return tmp_path
+
+
+def test_total_order_is_told_beside_the_ladder() -> None:
+    total = {name: {"holds": 10} for name in TOTAL}
+    some = total | {"total_acyclic": {"holds": 9}}
+    rows = [row("total_skeen", 3, ""), row("fifo", 3, ""), row("causal_vector", 3, "")]
+    rows[0] |= {"order_held": "async", "verdicts": total}
+    rows[1] |= {"verdicts": some}
+    found = convert(rows, list[Configuration])
+    assert [one.orders_held for one in found] == ["async + total", "fifo", "fifo"]
+    assert "held async + total" in Page(render_sweep(found)).words
 
 
 def test_curves_against_size_and_loss(sweep: Path) -> None:

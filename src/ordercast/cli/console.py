@@ -12,11 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.words import counted
-from ordercast.trace.verdicts import ORDERS, PROPERTIES, Judgement, Outcome, Summary, Verdict
+from ordercast.trace.verdicts import ORDERS, TOTAL, Judgement, Outcome, Summary, Verdict
 
 __all__ = [
     "LOOKS",
-    "TOTAL",
     "console",
     "print_asked_too",
     "print_judgement",
@@ -25,8 +24,6 @@ __all__ = [
 ]
 
 PIPED_COLUMNS = 140
-TOTAL = tuple(name for name in PROPERTIES if name.startswith("total_"))
-"""All of them together are total order."""
 NARROW_COLUMNS = 90
 """In fewer, sentences do not fit beside a table and stand below it."""
 LOOKS = {"holds": ("✔", "green"), "violated": ("✘", "bold red"), "unknown": ("?", "yellow")}

@@ -228,15 +228,18 @@ def _print_summary(options: argparse.Namespace, run: str, tally: _Tally, ending:
         print(json.dumps(summary))
         return
     rest = "came to rest" if ending.quiesced else "did not come to rest"
+    came = "1 delivery" if summary["delivered"] == 1 else f"{summary['delivered']} deliveries"
+    if tally.held:
+        came += f", {tally.held} of them after a wait of up to {duration(tally.longest_us)}"
     print(
-        f"{run}: {counted(summary['sent'], 'message')} sent, {summary['delivered']} delivered, "
-        f"{tally.held} held for up to {duration(tally.longest_us)}; "
+        f"{run}: {counted(summary['sent'], 'message')} sent, {came}; "
         f"{rest} after {duration(ending.virtual_us)} of virtual time"
     )
     for process, held in ending.waiting[:WAITING_SHOWN]:
         print(f"p{process} still holds {held}")
     if len(ending.waiting) > WAITING_SHOWN:
-        print(f"… and {len(ending.waiting) - WAITING_SHOWN} more are held")
+        more = len(ending.waiting) - WAITING_SHOWN
+        print(f"… and {more} more {'is' if more == 1 else 'are'} held")
     if options.trace is not None:
         print(
             f"trace: {options.trace} (judge it: ordercast verify {shlex.quote(str(options.trace))})"

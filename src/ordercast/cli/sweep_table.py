@@ -11,8 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.console import LOOKS, TOTAL
+from ordercast.cli.console import LOOKS
 from ordercast.cli.words import counted
+from ordercast.trace.verdicts import TOTAL
 
 if TYPE_CHECKING:
     from ordercast.sweep.tally import Row, Spread

@@ -22,6 +22,7 @@ _TOLD_ELSEWHERE = (
 )
 
 
+_CALLED = {"weather": "network"}
 _CALM = "no delays"
 """What a launcher says of its own weather. The fault plan may delay all the same, so beside one it
 would read as a contradiction."""
@@ -61,7 +62,7 @@ def facts_of_run(history: History, events: int) -> list[Fact]:
     facts.insert(1, Fact("Processes", f"{len(trace.members):,}"))
     facts += _source(trace.manifest.extra.get("imported"))
     facts += [
-        Fact(key.replace("_", " "), _shortened(value))
+        Fact(_CALLED.get(key, key.replace("_", " ")), _shortened(value))
         for key, value in trace.manifest.extra.items()
         if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {})
         if not (key == "weather" and value == _CALM and trace.manifest.extra.get("faults"))

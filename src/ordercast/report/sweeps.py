@@ -17,7 +17,7 @@ from ordercast.report.plots import Line, Plot, line_plot
 from ordercast.report.sheet import template
 from ordercast.report.summary import Headline, Standing
 from ordercast.report.words import count, span
-from ordercast.trace.verdicts import Outcome
+from ordercast.trace.verdicts import TOTAL, Outcome
 
 __all__ = ["Configuration", "is_sweep", "read_sweep", "render_sweep"]
 
@@ -30,6 +30,11 @@ _LOSS = re.compile(r"(?:^|,\s*)loss:(\d+(?:\.\d+)?)%")
 class Spread(Struct, frozen=True):
     p50: int | None
     p99: int | None
+
+
+class Held(Struct, frozen=True):
+    holds: int
+    """In how many runs."""
 
 
 class Failure(Struct, frozen=True):
@@ -58,6 +63,14 @@ class Configuration(Struct, frozen=True):
     held_max: int
     empty: int = 0
     """Runs in which nothing was delivered."""
+    verdicts: dict[str, Held] = {}
+    """By property; tables from before do not have them."""
+
+    @property
+    def orders_held(self) -> str:
+        """As the table on the terminal says it."""
+        held = {name for name, counts in self.verdicts.items() if counts.holds == self.runs}
+        return f"{self.order_held} + total" if set(TOTAL) <= held else self.order_held
 
     @property
     def standing(self) -> Standing:
@@ -81,9 +94,9 @@ class Section:
 
 
 _MEASURES: tuple[tuple[str, Callable[[Configuration], float | None], bool], ...] = (
-    ("Latency, half within", lambda row: row.latency_us.p50, True),
-    ("Latency, 99 % within", lambda row: row.latency_us.p99, True),
-    ("Time held, 99 % within", lambda row: row.hold_us.p99, True),
+    ("Latency, median", lambda row: row.latency_us.p50, True),
+    ("Latency, 99th percentile", lambda row: row.latency_us.p99, True),
+    ("Time held, 99th percentile", lambda row: row.hold_us.p99, True),
     ("Most held at once", lambda row: row.held_max, False),
     ("Copies of a message", lambda row: row.copies_per_broadcast, False),
     ("Control bytes of a message", lambda row: row.control_bytes_per_broadcast, False),

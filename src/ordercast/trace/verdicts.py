@@ -18,6 +18,7 @@ __all__ = [
     "LIVENESS",
     "ORDERS",
     "PROPERTIES",
+    "TOTAL",
     "Judgement",
     "Outcome",
     "Summary",
@@ -48,6 +49,8 @@ PROPERTIES = (
     "total_gap_free",
     "synchronous",
 )
+TOTAL = tuple(name for name in PROPERTIES if name.startswith("total_"))
+"""All of them together are total order."""
 
 LIVENESS = ("validity", "agreement", "uniform_agreement")
 """What a run that did not come to rest may still make good."""

@@ -41,7 +41,7 @@ def test_it_says_what_differs(pair: tuple[Sample, Sample]) -> None:
         "Both sent the same 2 messages, in the same order at each process.",
         "p2: at once, A delivered 0:1 and B 1:1.",
         "p0 and p1 delivered the same in the same order.",
-        "Time held, at most 2.6 ms 0",
+        "Time held, maximum 2.6 ms 0",
     ):
         assert told in words
 

@@ -315,7 +315,9 @@ def test_the_page_says_what_held_messages_waited_for() -> None:
 
 def test_what_a_run_was_put_through_is_told_in_words() -> None:
     happened = [{"at_us": 1_001_000, "what": "p1 killed"}, {"at_us": 1_702_000, "what": "p1 back"}]
+    happened += [{"at_us": 2_000_000 + n, "what": f"p0 suspects p{n}"} for n in range(30)]
     trace = run(HELD, extra={"happened": happened, "other": [{"at_us": 1}]})
     text = Page(render(judgement_on([trace]), [trace])).words
-    assert "1 s p1 killed, 1.7 s p1 back" in text
+    assert "1 s p1 killed 1.7 s p1 back" in text
+    assert "p0 suspects p29" in text  # all of it: that is what the run is looked at for
     assert '[{"at_us":1}]' in text

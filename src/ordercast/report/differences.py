@@ -25,7 +25,7 @@ __all__ = [
 
 _COUNTED = ("Events", "Messages", "Held", "Longest wait", "Ordering metadata")
 _NAMED_MAX = 5
-_SHARES = {"p50": "half within", "p99": "99 % within", "max": "at most"}
+_SHARES = {"p50": "median", "p99": "99th percentile", "max": "maximum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _cost(name: str, values: Sequence[float | None], words: Callable[[float], st
     shown = ["" if value is None else words(value) for value in values]
     if left and right and shown[0] != shown[1]:
         ratio = right / left
-        note = f"{ratio:.2g} times as much" if ratio >= 1.05 else f"{ratio:.0%} of it"
+        note = f"B is {f'{ratio:.2g} times' if ratio >= 1.995 else f'{100 * ratio:.0f} % of'} A"
     return Pair(name, shown[0], shown[1], note)
 
 

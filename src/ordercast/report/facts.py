@@ -12,7 +12,7 @@ from ordercast.report.history import History, name_of, wait_us
 from ordercast.report.words import count, duration, message_text
 from ordercast.trace import Trace
 
-__all__ = ["Fact", "facts_of_all", "facts_of_run", "replay_of"]
+__all__ = ["Fact", "facts_of_all", "facts_of_run", "happenings_of", "replay_of"]
 
 VALUE_MAX = 200
 FILES_MAX = 3
@@ -65,6 +65,7 @@ def facts_of_run(history: History, events: int) -> list[Fact]:
         Fact(_CALLED.get(key, key.replace("_", " ")), _shortened(value))
         for key, value in trace.manifest.extra.items()
         if key not in _TOLD_ELSEWHERE and value not in (None, "", [], {})
+        if not (key == "happened" and happenings_of(trace))
         if not (key == "weather" and value == _CALM and trace.manifest.extra.get("faults"))
     ]
     return facts
@@ -82,6 +83,13 @@ def _source(imported: object) -> list[Fact]:
                 facts.append(Fact("Notes", "; ".join(map(str, notes))))
             return facts
     return []
+
+
+def happenings_of(trace: Trace) -> list[str]:
+    """What the run was put through, and what its members made of it, if the manifest knows."""
+    happened = trace.manifest.extra.get("happened")
+    told = [_happening(item) for item in happened] if isinstance(happened, list) else []
+    return [line for line in told if line] if all(told) else []
 
 
 def replay_of(trace: Trace) -> str:

@@ -24,6 +24,7 @@ class Limits:
     processes: int = 64
     witnesses: int = 8
     waiting: int = 20
+    happenings: int = 200
 
     def narrow(self) -> Limits:
         """For a run that the page has no room for."""

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from ordercast.report.costs import costs_of, depths_of
 from ordercast.report.costview import plots_of
 from ordercast.report.diagram import draw_scene
-from ordercast.report.facts import Fact, facts_of_run, replay_of
+from ordercast.report.facts import Fact, facts_of_run, happenings_of, replay_of
 from ordercast.report.history import History, name_of
 from ordercast.report.layout import build_layout
 from ordercast.report.limits import Limits, narrowed
@@ -39,6 +39,8 @@ class RunView:
     replay: str
     waiting: tuple[str, ...]
     """What was still held when the run ended, and what for."""
+    happened: tuple[str, ...]
+    """What was done to the run, and what its members made of it."""
     proofs: list[Proof]
     figure: Markup | None
     log: Markup
@@ -81,6 +83,7 @@ def view_of_run(sample: Sample, *, name: str, limits: Limits, pair: str | None =
         facts=facts_of_run(history, sample.events),
         replay=replay_of(trace),
         waiting=_waiting(trace, limits),
+        happened=_happened(trace, limits),
         proofs=proofs,
         figure=figure,
         log=log_of(history),
@@ -104,6 +107,14 @@ def _waiting(trace: Trace, limits: Limits) -> tuple[str, ...]:
     ]
     if len(waits) > limits.waiting:
         lines.append(f"and {count(len(waits) - limits.waiting, 'more message')}")
+    return tuple(lines)
+
+
+def _happened(trace: Trace, limits: Limits) -> tuple[str, ...]:
+    lines = happenings_of(trace)
+    if len(lines) > limits.happenings:
+        more = f"and {len(lines) - limits.happenings:,} more: all of them are in the manifest"
+        lines = [*lines[: limits.happenings], more]
     return tuple(lines)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ordercast.oracle import judge
 from ordercast.report.comparison import compare
+from ordercast.report.differences import _cost
 from ordercast.report.sample import Judged, Sample
 from ordercast.trace import Trace
 from tests.report.builders import HELD, QUESTION, random_run, run
@@ -44,6 +45,13 @@ def test_it_says_what_differs(pair: tuple[Sample, Sample]) -> None:
         "Time held, maximum 2.6 ms 0",
     ):
         assert told in words
+
+
+@pytest.mark.parametrize(
+    ("right", "note"), [(1.9, "190 %"), (0.5, "50 %"), (2.3, "× 2.3"), (1.0, "")]
+)
+def test_costs_say_how_the_second_stands_to_the_first(right: float, note: str) -> None:
+    assert _cost("Copies", [1.0, right], str).note == note
 
 
 def test_the_same_run_twice_has_no_difference(pair: tuple[Sample, Sample]) -> None:

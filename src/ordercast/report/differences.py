@@ -34,6 +34,7 @@ class Pair:
     left: str
     right: str
     note: str = ""
+    """The right one in terms of the left, if they are numbers."""
 
     @property
     def differs(self) -> bool:
@@ -139,7 +140,7 @@ def _cost(name: str, values: Sequence[float | None], words: Callable[[float], st
     shown = ["" if value is None else words(value) for value in values]
     if left and right and shown[0] != shown[1]:
         ratio = right / left
-        note = f"B is {f'{ratio:.2g} times' if ratio >= 1.995 else f'{100 * ratio:.0f} % of'} A"
+        note = f"× {ratio:.2g}" if ratio >= 1.995 else f"{100 * ratio:.0f} %"
     return Pair(name, shown[0], shown[1], note)
 
 

@@ -237,6 +237,7 @@ def test_a_broken_promise_leads_back_to_the_log(
     source.write_text("\n".join(["process,kind,message", *rows]))
     assert main(["verify", str(source), "--format", "table", "--here"]) == 1
     told = capsys.readouterr().out.splitlines()
+    assert told[0] == "log: 4 events"  # and not filled up with blanks
     assert told[-3:] == ["In the log:", "  0:1  red\\x1b<b>", "  0:2  green"]
     assert main(["import", str(source), "-o", str(tmp_path / "trace")]) == 0
     assert main(["report", str(tmp_path / "trace"), "-o", str(page), "--here"]) == 0

@@ -46,6 +46,9 @@ def print_judgement(judgement: Judgement, *, asked: bool = False) -> None:
     """The verdicts on one run, in full. `asked`: what must hold was asked for, not promised."""
     out = console()
     narrow = out.width < NARROW_COLUMNS
+    run = judgement.verdicts[0].run if judgement.verdicts else ""
+    # A title of the table itself would be filled up with blanks, to its width.
+    out.print(Text(f"{run}: {counted(judgement.events, 'event')}", style="italic"), soft_wrap=True)
     out.print(_one_run(judgement, narrow=narrow))
     if narrow:
         _print_reasons(judgement, out)
@@ -59,6 +62,8 @@ def print_judgement(judgement: Judgement, *, asked: bool = False) -> None:
 def print_summary(summary: Summary, *, asked: bool = False) -> None:
     """The verdicts on many runs, summed up. `asked` as above."""
     out = console()
+    title = f"{counted(summary.runs, 'run')}, {counted(summary.events, 'event')}"
+    out.print(Text(title, style="italic"), soft_wrap=True)
     out.print(_many_runs(summary))
     _print_worst(summary, out)
     judged = {tally.property for tally in summary.tallies}
@@ -107,9 +112,7 @@ def _headline(
 
 
 def _one_run(judgement: Judgement, *, narrow: bool) -> Table:
-    run = judgement.verdicts[0].run if judgement.verdicts else ""
-    title = f"{run}: {counted(judgement.events, 'event')}"
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("property", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("checked", justify="right")
@@ -145,8 +148,7 @@ def _print_reasons(judgement: Judgement, out: Console) -> None:
 
 
 def _many_runs(summary: Summary) -> Table:
-    title = f"{counted(summary.runs, 'run')}, {counted(summary.events, 'event')}"
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("property", no_wrap=True)
     for outcome in LOOKS:
         table.add_column(f"runs: {outcome}", justify="right")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -212,6 +213,17 @@ def test_a_member_that_dies_of_a_bug_says_of_which(
     # What the bug interrupted has not happened, nor what came in the same turn: nobody can have
     # seen anything of it.
     assert max((event.number or 0 for event in own if event.origin == 0), default=0) < 4
+
+
+def test_members_leave_nothing_open_of_which_python_would_warn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would be their last word, in place of why one died."""
+    monkeypatch.setenv("PYTHONWARNINGS", "always")
+    with caplog.at_level(logging.INFO, logger="ordercast.runtime.child"):
+        outcome = run(Plan(run="tidy", messages=2), tmp_path / "trace")
+    assert outcome.quiesced
+    assert caplog.messages == []
 
 
 def test_members_that_cannot_even_start_end_the_run_at_once(

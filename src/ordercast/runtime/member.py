@@ -13,6 +13,7 @@ import contextlib
 import logging
 import random
 import sys
+from collections.abc import AsyncIterator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -71,7 +72,11 @@ def payload_of(me: int, number: int, size: int) -> bytes:
 
 
 async def _main() -> int:
-    commands = await _stdin()
+    async with _stdin() as commands:
+        return await _follow(commands)
+
+
+async def _follow(commands: asyncio.StreamReader) -> int:
     line = await commands.readline()
     if not line:
         return LAUNCHER_GONE
@@ -193,11 +198,15 @@ class _Member:
         raise AssertionError("a failure holds an exception")
 
 
-async def _stdin() -> asyncio.StreamReader:
+@contextlib.asynccontextmanager
+async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        yield reader
+    finally:
+        pipe.close()
 
 
 def _say(report: Report) -> None:

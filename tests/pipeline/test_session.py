@@ -170,6 +170,28 @@ def test_the_last_useful_line_is_told(tmp_path: Path) -> None:
     assert (done.stderr, done.stdout) == ("", "Spark did not start: the disk is full\n")
 
 
+def test_a_java_that_was_killed_is_told_as_such(tmp_path: Path) -> None:
+    """In the middle of a job."""
+    program = """
+import os, signal, threading
+from ordercast.errors import SetupError
+from ordercast.pipeline import jvm, session
+try:
+    with session() as spark:
+        threading.Timer(1, os.kill, (jvm._launched[0].pid, signal.SIGKILL)).start()
+        spark.range(1 << 40).selectExpr("max(hash(id))").collect()
+except SetupError as error:
+    print(error)
+"""
+    done = python(program, tmp_path, TMPDIR=str(tmp_path))
+    assert done.stdout == (
+        "Java, in which Spark runs, was ended by something else (SIGKILL), as systems do for want "
+        "of memory: let this machine have more to spare, and try again\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_pyspark(tmp_path: Path) -> None:
     program = (
         "import sys\n"

@@ -23,10 +23,21 @@ from ordercast.pipeline.scratch import remove_scratch
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
-__all__ = ["close_jvm", "deferred", "interrupted", "interruptible", "launch_jvm", "scratches"]
+__all__ = [
+    "close_jvm",
+    "deferred",
+    "forsake_jvm",
+    "interrupted",
+    "interruptible",
+    "launch_jvm",
+    "scratches",
+    "why_lost",
+]
 
 scratches: list[Path] = []
 """The directories to remove once the JVM that writes to them is gone."""
+_LAST_BREATH_S = 0.5
+"""A connection may end a moment before the process does whose it was."""
 _launched: list[_Jvm] = []
 _came: list[int] = []
 """The signals that have ended it."""
@@ -97,6 +108,23 @@ def _at_exit() -> None:
     if context is not None and all(process.poll() is None for process in _launched):
         context.stop()
     close_jvm()
+
+
+def why_lost() -> str | None:
+    """How the JVM was ended, if something else than this process did so: such as the system, for
+    want of memory. Then there is nobody to ask what went wrong."""
+    for process in [] if interrupted() else _launched:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(_LAST_BREATH_S)
+            number = -code if code < 0 else code - 128  # its own way to tell of a signal
+            with suppress(ValueError):
+                return signal.Signals(number).name
+    return None
+
+
+def forsake_jvm() -> None:
+    """There is none any more: nothing may be asked of it, nor complain."""
+    _abandon()
 
 
 def interrupted() -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordercast.errors import SetupError
+from ordercast.errors import OrdercastError, SetupError
 from ordercast.pipeline.cluster import address_towards, await_executors, told, wait_s
 from ordercast.pipeline.installed import require_pyspark
 from ordercast.pipeline.java import (
@@ -21,7 +21,15 @@ from ordercast.pipeline.java import (
     java_version,
     require_java,
 )
-from ordercast.pipeline.jvm import close_jvm, interrupted, interruptible, launch_jvm, scratches
+from ordercast.pipeline.jvm import (
+    close_jvm,
+    forsake_jvm,
+    interrupted,
+    interruptible,
+    launch_jvm,
+    scratches,
+    why_lost,
+)
 from ordercast.pipeline.scratch import make_scratch
 from ordercast.pipeline.settings import environment, settings_of
 from ordercast.pipeline.shipping import is_local, plainly, ship_package
@@ -83,19 +91,35 @@ def session(
         try:
             with told(spark.sparkContext, scratches[-1] / _LOG):
                 yield spark
+        except Exception as error:
+            # What Spark or an `OrdercastError` says of itself needs no other reason.
+            if isinstance(error, OrdercastError) or hasattr(error, "java_exception"):
+                raise
+            _require_jvm()
+            raise
         finally:
             _stop(spark)
             close_jvm()
+
+
+def _require_jvm() -> None:
+    """Raises a `SetupError` if it was ended by something else than us."""
+    if (how := why_lost()) is not None:
+        forsake_jvm()
+        raise SetupError(
+            f"Java, in which Spark runs, was ended by something else ({how}), as systems do for "
+            "want of memory: let this machine have more to spare, and try again"
+        ) from None
 
 
 def _stop(spark: SparkContext | SparkSession) -> None:
     """Also if there is no JVM any more."""
     from pyspark.sql import SparkSession
 
-    if not interrupted():
+    context = spark.sparkContext if isinstance(spark, SparkSession) else spark
+    if context._jsc is not None:
         spark.stop()
         return
-    context = spark.sparkContext if isinstance(spark, SparkSession) else spark
     context.stop()
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
@@ -134,9 +158,13 @@ def _start(
     except BaseException as error:
         mishap = isinstance(error, Exception) and not interrupted()
         reason = _reason(error, scratch / _LOG) if mishap else ""
-        if started is not None:
-            _stop(started)
-        close_jvm()
+        try:
+            if mishap:
+                _require_jvm()
+        finally:
+            if started is not None:
+                _stop(started)
+            close_jvm()
         if not mishap:
             raise
         raise SetupError(f"Spark did not start: {reason}") from None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ordercast.cli import main, parser
+from ordercast.cli.stream_files import alone_with
 
 from .test_stream_watch import QUICK
 
@@ -198,3 +199,32 @@ def test_there_is_one_order_at_a_time(capsys: pytest.CaptureFixture[str], tmp_pa
     with pytest.raises(SystemExit, match="2"):
         parser().parse_args(command(tmp_path, "--fifo"))
     assert "argument --fifo: not allowed with argument --dependencies" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["order", "watch"])
+def test_of_two_commands_one_goes_on_from_a_checkpoint(
+    verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Two would write the same batches. Told before Spark starts."""
+    write(tmp_path / SOURCE, "1.json", ("tea", "ann", 1, [], "Which tea?"))
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"run":"r","process":0,"position":0,"kind":"join"}\n')
+    state = tmp_path / "state"
+    words = ["stream", "watch", str(events), "--checkpoint", str(state)]
+    with alone_with(state):
+        assert main(command(tmp_path) if verb == "order" else words) == 2
+    assert f"{state}: another command goes on from this checkpoint" in capsys.readouterr().err
+    assert not state.exists(), "nothing came of it"
+
+
+@pytest.mark.parametrize("verb", ["order", "watch"])
+def test_a_checkpoint_that_cannot_be_is_told_before_spark_starts(
+    verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write(tmp_path / SOURCE, "1.json", ("tea", "ann", 1, [], "Which tea?"))
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"run":"r","process":0,"position":0,"kind":"join"}\n')
+    (tmp_path / "state").symlink_to(events / "state")
+    words = ["stream", "watch", str(events), "--checkpoint", str(tmp_path / "state")]
+    assert main(command(tmp_path) if verb == "order" else words) == 2
+    assert capsys.readouterr().err.endswith(f"{tmp_path / 'state'}: file exists\n")

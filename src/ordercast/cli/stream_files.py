@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,13 @@ from ordercast.cli.spark import pairs
 from ordercast.cli.steps import Steps
 from ordercast.errors import UsageError
 
-__all__ = ["add_file_arguments", "file_stream", "reader_options", "require_directory"]
+__all__ = [
+    "add_file_arguments",
+    "alone_with",
+    "file_stream",
+    "reader_options",
+    "require_directory",
+]
 
 
 def add_file_arguments(parser: argparse.ArgumentParser, *, format: str | None, help: str) -> None:
@@ -34,6 +44,35 @@ def require_directory(source: str) -> None:
         and not Path(source).exists()
     ):
         raise UsageError(f"{source}: there is no such directory")
+
+
+@contextmanager
+def alone_with(checkpoint: Path | None) -> Iterator[None]:
+    """Two that go on from one checkpoint would write the same batches, each with what it has read.
+    Where there are no locks, nobody can tell; a directory made in vain is gone afterwards."""
+    if checkpoint is None:
+        yield
+        return
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    lock = os.open(checkpoint, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            _take(lock, checkpoint)
+        yield
+    finally:
+        os.close(lock)
+        with suppress(OSError):
+            checkpoint.rmdir()
+
+
+def _take(lock: int, checkpoint: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"{checkpoint}: another command goes on from this checkpoint: stop it first, or give "
+            "--checkpoint another directory"
+        ) from None
 
 
 def file_stream(spark: Any, source: str, options: argparse.Namespace, doing: Steps) -> Any:

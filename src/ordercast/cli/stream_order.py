@@ -30,6 +30,7 @@ from ordercast.cli.steps import Steps, steps
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,
+    alone_with,
     file_stream,
     reader_options,
     require_directory,
@@ -103,10 +104,14 @@ def act(options: argparse.Namespace) -> int:
         streaming.milliseconds(options.trigger or "1s")
     require_directory(options.source)
     _keep_apart(options)
-    _keep_to_one_checkpoint(options)
     progress = None
     stopped = threading.Event()
-    with steps() as doing, _quiet(stopped, verbose=options.verbose):
+    with (
+        alone_with(options.checkpoint),
+        steps() as doing,
+        _quiet(stopped, verbose=options.verbose),
+    ):
+        _keep_to_one_checkpoint(options)
         doing.begin("starting Spark")
         try:
             with (

@@ -23,6 +23,7 @@ from ordercast.cli.steps import Steps, steps
 from ordercast.cli.stopping import stoppable
 from ordercast.cli.stream_files import (
     add_file_arguments,
+    alone_with,
     file_stream,
     reader_options,
     require_directory,
@@ -95,7 +96,7 @@ def act(options: argparse.Namespace) -> int:
         followed(options.trace)
     require_protobuf()
     settings = WATCH_SETTINGS | config
-    with steps() as progress:
+    with alone_with(options.checkpoint), steps() as progress:
         board = Board(progress, json=options.json, demanded=demanded)
         progress.begin("starting Spark")
         with (

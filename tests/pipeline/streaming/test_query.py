@@ -125,6 +125,27 @@ def test_what_waits_too_long_goes_without_new_input(
     assert not before.exists()
 
 
+class Thrown(Exception):  # noqa: N818
+    """As the bridge to Spark has it: what was behind it is only Java's to tell."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(words[0])
+        self._words = words
+        self._origin = self
+
+    def toString(self) -> str:  # noqa: N802
+        return self._words[0]
+
+    def getCause(self) -> Thrown | None:  # noqa: N802
+        return Thrown(*self._words[1:]) if self._words[1:] else None
+
+
+def test_a_full_disk_is_told_as_such() -> None:
+    error = Thrown("[CANNOT_WRITE_STATE_STORE] Error", "FSError", "No space left on device")
+    assert "because a disk is full: make room" in str(checkpoint.in_one_sentence(error))
+    assert "disk" not in str(checkpoint.in_one_sentence(Thrown("a", "b")))
+
+
 def test_empty_files_bind_a_checkpoint_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

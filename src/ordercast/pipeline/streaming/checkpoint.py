@@ -200,6 +200,7 @@ def await_query(query: StreamingQuery, timeout_s: float | None = None) -> bool:
 _OURS = re.compile(r"ordercast\.errors\.(\w+): ([^\n]+)")
 _THEIRS = re.compile(r"\[((?:STATE|STREAMING_STATE|STDS)[A-Z_.]*)\] ([^\n]+)")
 _PYTHON = re.compile(r"^(?:: )?(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_FULL = "No space left on device"
 _ELSE = "go on as the query was begun, or begin with a new checkpoint"
 _UNTIMED = "this checkpoint was made without a time to wait, and now there is one"
 _TIMED = "this checkpoint was made with a time to wait, and now there is none"
@@ -227,8 +228,21 @@ def in_one_sentence(error: Exception) -> OrdercastError:
         return CheckpointError(
             f"{plainly or f'Spark does not go on from this checkpoint: {sentence}'}: {_ELSE}"
         )
+    if any(_FULL in one for one in (words, *_causes(error))):
+        return SetupError(
+            "the query has failed, because a disk is full: make room where its checkpoint, its "
+            "output and temporary files (TMPDIR) are, and it goes on from its checkpoint"
+        )
     last = _PYTHON.findall(words)
     return SetupError(f"the query has failed: {last[-1] if last else _first_line(error)}")
+
+
+def _causes(error: Any) -> Iterator[str]:
+    """What Java says of what was behind it, which Spark leaves out of its own words."""
+    cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    while cause is not None:
+        yield str(cause.toString())
+        cause = cause.getCause()
 
 
 def _first_line(error: Exception) -> str:

@@ -238,3 +238,11 @@ def test_encode_is_what_the_writer_writes(tmp_path: Path) -> None:
     [trace] = Trace.load(tmp_path / "t")
     lines = set((tmp_path / "t" / "events.jsonl").read_bytes().splitlines(keepends=True))
     assert lines == {encode_event(event) for event in trace.events}
+
+
+def test_a_name_that_is_no_text_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", os.fsdecode(b"bad\xff")])
+    assert ended.value.code == 2
+    told = r"ordercast verify: 'bad\udcff' is not UTF-8: give the file another name"
+    assert capsys.readouterr().err.startswith(told)

@@ -192,6 +192,15 @@ except SetupError as error:
     assert not list(tmp_path.iterdir())
 
 
+def test_too_few_files(tmp_path: Path) -> None:
+    limited = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n{OPEN}"
+    done = python(limited, tmp_path)
+    assert done.stdout == (
+        "Spark did not start: it opens hundreds of files, and a process may have 128 (ulimit -n): "
+        "allow more, such as 1024\n"
+    )
+
+
 def test_no_pyspark(tmp_path: Path) -> None:
     program = (
         "import sys\n"

@@ -92,6 +92,9 @@ def parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser(_needed(arguments)).parse_args(arguments)
+    for word in arguments:
+        if not _is_text(word):
+            options.own.error(f"{word!r} is not UTF-8: give the file another name")
     try:
         with terminable():
             code: int = options.act(options)
@@ -129,6 +132,15 @@ def _needed(arguments: Sequence[str]) -> Iterable[str]:
     if first in VERBS:
         return [first]
     return [] if first == "--version" else VERBS
+
+
+def _is_text(word: str) -> bool:
+    """Bytes that are no text could be a file's name, but neither be printed nor given to Arrow."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _say(sentence: str) -> None:

@@ -7,6 +7,7 @@ that is removed at the end; what a person must know of them becomes one `SetupEr
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,8 @@ _EMPTY_WORDS = (
     "\tat ",
 )
 _LOG = "log.txt"
+_FILES_MIN = 300
+"""Each of its 280 jars is one; with fewer it fails in any of many ways."""
 
 
 def open_session(
@@ -174,6 +177,12 @@ def _reason(error: BaseException, log: Path) -> str:
     """Why the start failed, in the few words of it that help."""
     if isinstance(error, SetupError):
         return str(error)
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < _FILES_MIN:
+        return (
+            f"it opens hundreds of files, and a process may have {files} (ulimit -n): allow more, "
+            "such as 1024"
+        )
     version = java_version()
     if version is not None and version < JAVA_VERSION_MIN:
         return f"it found Java {version}: {GET_JAVA}"

@@ -190,7 +190,7 @@ def test_a_pipe_is_written_to_and_not_replaced(format: str, early: Path, tmp_pat
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1"])
+@pytest.mark.parametrize("place", ["-", "/dev/stdout", "/dev/fd/1"])
 @pytest.mark.parametrize("redirected", [False, True])
 def test_on_stdout_there_are_only_the_data(place: str, redirected: bool, tmp_path: Path) -> None:
     trace = write(tmp_path / "early", [EARLY])

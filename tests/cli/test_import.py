@@ -248,6 +248,20 @@ def test_a_broken_promise_leads_back_to_the_log(
     assert "0:2 green" not in text
 
 
+def test_rows_of_others_are_told_how_to_be_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "app.jsonl"
+    source.write_text('\n{"ts":1.5,"host":"a","event":{"type":"send","id":"x"}}\n')
+    how = "columns with --map process=…,kind=…,message=…"
+    assert main(["verify", str(source), "--here"]) == 2
+    told = capsys.readouterr().err
+    assert "its rows have ts, host, event, and not a trace's run, process, position" in told
+    assert how in told
+    assert main(["verify", str(source), "--here", "--format", "auto"]) == 2
+    assert f"name its {how}" in capsys.readouterr().err
+
+
 def test_verify_takes_a_map_for_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "app.log"
     source.write_text(

@@ -50,7 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=tuple(FORMATS), required=True, metavar="FORMAT", help=names
     )
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="write it here"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="write it here; - is stdout",
     )
     parser.add_argument("--run", help="which run, if the trace has several")
     parser.add_argument("--processes", metavar="PROCESSES", help="only these, such as 0,2")
@@ -99,7 +104,9 @@ def act(options: argparse.Namespace) -> int:
 
 
 def _is_stdout(output: Path) -> bool:
-    """/dev/stdout, /dev/fd/1, or whatever else stdout is called."""
+    """-, /dev/stdout, /dev/fd/1, or whatever else stdout is called."""
+    if output == Path("-"):
+        return True
     try:
         return os.path.samestat(output.stat(), os.fstat(1))
     except OSError:

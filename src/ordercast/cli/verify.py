@@ -42,6 +42,7 @@ from ordercast.cli.spark import (
 from ordercast.cli.steps import steps
 from ordercast.errors import TraceError, UnusableError, UsageError
 from ordercast.trace.directory import event_files
+from ordercast.trace.jsonl import MARK, UNREADABLE
 from ordercast.trace.verdicts import (
     PROPERTIES,
     Judgement,
@@ -99,9 +100,28 @@ def act(options: argparse.Namespace) -> int:
         options.format = "table"  # whoever names columns has one
     if options.format is None:
         refuse_format_options(options)
+        _refuse_stranger(options.trace)
         return _verify(options, options.trace)
     with import_.converted(options, options.trace) as (trace, imported):
         return _verify(options, trace, imported)
+
+
+def _refuse_stranger(trace: Path) -> None:
+    """Rows of another system are told how to be judged, and not that they lack our columns."""
+    if trace.suffix != ".jsonl" or not trace.is_file():
+        return
+    with trace.open("rb") as lines:
+        first = next((line for line in lines if line.strip()), b"")
+    try:
+        names = msgspec.json.decode(first.removeprefix(MARK), type=dict[str, msgspec.Raw]).keys()
+    except UNREADABLE:
+        return
+    if names and names.isdisjoint(("process", "position", "kind")):
+        raise UsageError(
+            f"{trace}: its rows have {', '.join(names):.200}, and not a trace's run, process, position "
+            "and kind: name the columns with --map process=…,kind=…,message=…, or the format with "
+            "--format"
+        )
 
 
 def _wanted(options: argparse.Namespace) -> tuple[str, ...]:

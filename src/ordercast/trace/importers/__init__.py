@@ -80,7 +80,10 @@ def detect(file: Path, options: Options | None = None) -> str:
     if len(found) == 1:
         return found[0]
     like = f"could be {' or '.join(found)}" if found else "looks like no format that I know"
-    raise UsageError(f"{file}: it {like}: say with --format which of {', '.join(FORMATS)} it is")
+    raise UsageError(
+        f"{file}: it {like}: say with --format which of {', '.join(FORMATS)} it is, or, if it has "
+        "a row per event, name its columns with --map process=…,kind=…,message=…"
+    )
 
 
 def import_trace(

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verdicts", type=Path, metavar="FILE", help="what 'ordercast verify --json' printed"
     )
     parser.add_argument(
-        "--quiesced", action="store_true", help="runs without a manifest had come to rest"
+        "--quiesced", action="store_true", help="take runs without a manifest to have come to rest"
     )
     parser.add_argument(
         "--compare", type=Path, metavar="TRACE", help="another trace: both side by side"

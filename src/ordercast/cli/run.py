@@ -1,8 +1,9 @@
 """Run a group of real processes on this machine, verify its trace, write the report.
 
-The trace is judged on Spark, or --here, which takes neither Spark nor Java, and a second.
+The trace is judged on Spark, or with --here in this process: that takes a second, and neither Spark
+nor Java.
 
-The exit code speaks of what was promised: 0: it holds; 1: it is violated; 2: unknown.
+The exit code is about what was promised: 0: it holds; 1: it is violated; 2: unknown.
 
 example:
   ordercast run --order causal --processes 3 --messages 8

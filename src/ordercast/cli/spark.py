@@ -43,7 +43,7 @@ def add_judging_arguments(parser: argparse._ActionsContainer) -> None:
     """For a verb that judges: Spark's, and one that does without."""
     parser.add_argument(
         "--here", action="store_true",
-        help="judge in this process, without Spark and Java: a small trace, in a moment",
+        help="judge in this process, without Spark and Java: up to ten million events",
     )  # fmt: skip
     add_spark_arguments(parser)
 

@@ -1,11 +1,11 @@
 """Judge a trace on Spark: which orders held, which did not, and the smallest witness.
 
-The exit code speaks of what was promised: by --order, else by the run's manifest, else
-everything up to causal order. 0: it holds; 1: it is violated; 2: unknown, or unusable input.
+The exit code is about what was promised: by --order, else by the run's manifest, else everything
+up to causal order. 0: it holds; 1: it is violated; 2: unknown, or unusable input.
 With --order, a run that is not known to have come to rest may still owe deliveries: that is 0.
 
-With --output the result tables go to a directory, costs and all. Runs that are there already are
-not judged again: add files to the trace, say the same once more, and the tables grow.
+With --output the result tables, costs included, go to a directory. Runs that are there already are
+not judged again: add files to the trace, run the same command again, and the tables grow.
 
 example:
   ordercast verify out
@@ -71,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="PROPERTIES", help="judge only these, such as fifo,causal: they must hold"
     )
     parser.add_argument(
-        "--quiesced", action="store_true", help="runs whose manifest does not say came to rest"
+        "--quiesced",
+        action="store_true",
+        help="take runs to have come to rest if their manifest does not say",
     )
     parser.add_argument(
         "--skip-bad-rows", action="store_true",
@@ -118,9 +120,9 @@ def _refuse_stranger(trace: Path) -> None:
         return
     if names and names.isdisjoint(("process", "position", "kind")):
         raise UsageError(
-            f"{trace}: its rows have {', '.join(names):.200}, and not a trace's run, process, position "
-            "and kind: name the columns with --map process=…,kind=…,message=…, or the format with "
-            "--format"
+            f"{trace}: its rows have {', '.join(names):.200}, and not a trace's run, process, "
+            "position and kind: name the columns with --map process=…,kind=…,message=…, or the "
+            "format with --format"
         )
 
 

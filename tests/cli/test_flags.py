@@ -125,7 +125,10 @@ def test_a_command_that_a_scenario_does_not_know_is_a_mistake(
     story.write_text("group 2 fifo\n\nsned 0\n")
     assert main(["simulate", "--scenario", str(story)]) == 2
     done = capsys.readouterr()
-    assert "'sned 0' was refused: the command 'sned 0' is none that a scenario knows" in done.err
+    assert (
+        "'sned 0' was refused: the command 'sned 0' is none that a scenario knows: write group"
+        in done.err
+    )
     story.write_text(done.out)  # the file foresees it now
     assert main(["simulate", "--scenario", str(story)]) == 0
 

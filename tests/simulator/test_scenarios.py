@@ -66,3 +66,16 @@ def test_parse_and_render_are_inverse() -> None:
         Block(("# a", "# b"), "links", ()),
     ]
     assert parse(render(blocks)) == blocks
+
+
+def test_commands_need_no_blank_lines_between_them() -> None:
+    story = (
+        "# A question.\ngroup 3 fifo\nsend 0 hi\n# It arrives.\npass 0->1\n----\nold\n\npass 0->2\n"
+    )
+    blocks = parse(story)
+    commands = ["group 3 fifo", "send 0 hi", "pass 0->1", "pass 0->2"]
+    assert [block.command for block in blocks] == commands
+    assert [block.comment for block in blocks] == [("# A question.",), (), ("# It arrives.",), ()]
+    assert [block.output for block in blocks] == [(), (), ("old",), ()]
+    *_, last = Scenario().play(blocks)
+    assert last.output == ("p2 delivers 0:1",)

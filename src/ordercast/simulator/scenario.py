@@ -5,7 +5,8 @@
     ----
     p2 holds 1:1, waiting for 0:1
 
-A block is a command, a line of dashes and what the command must print. Commands:
+A block is a command, a line of dashes and what the command must print. Whoever writes a story need
+write only the commands, one a line. They are:
 
     group 3 causal_vector [over majority [threshold K]]    begins the story
     send P [to Q,R] [TEXT]                       process P sends
@@ -21,7 +22,7 @@ A block is a command, a line of dashes and what the command must print. Commands
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -49,21 +50,32 @@ class Block:
 
 
 def parse(text: str) -> list[Block]:
-    """The blocks of a file; blank lines separate them."""
-    blocks = []
+    """The blocks of a file. What a command printed is below its line of dashes, up to the next
+    blank line; all other lines are commands."""
+    blocks: list[Block] = []
     lines = text.splitlines()
     for blank, group in groupby(lines, key=lambda line: not line.strip()):
-        if blank:
-            continue
-        rows = list(group)
-        comment = tuple(row for row in rows if row.startswith("#"))
-        rest = [row for row in rows if not row.startswith("#")]
-        if not rest:
-            blocks.append(Block(comment, "", ()))
-            continue
-        output = rest[2:] if len(rest) > 1 and rest[1] == RULE else []
-        blocks.append(Block(comment, rest[0].strip(), tuple(output)))
+        if not blank:
+            blocks += _parse(list(group))
     return blocks
+
+
+def _parse(rows: list[str]) -> Iterator[Block]:
+    """Lines without a blank one between them."""
+    rule = rows.index(RULE) if RULE in rows else len(rows)
+    comment: list[str] = []
+    commands: list[tuple[tuple[str, ...], str]] = []
+    for row in rows[:rule]:
+        if row.startswith("#"):
+            comment.append(row)
+        else:
+            commands.append((tuple(comment), row.strip()))
+            comment = []
+    if comment or not commands:
+        commands.append((tuple(comment), ""))
+    *others, (about, last) = commands
+    yield from (Block(before, command, ()) for before, command in others)
+    yield Block(about, last, tuple(rows[rule + 1 :]))
 
 
 def render(blocks: Iterable[Block]) -> str:
@@ -120,7 +132,10 @@ class Scenario:
             if found := re.fullmatch(pattern, text):
                 action(self, *found.groups())
                 return
-        raise UsageError(f"the command {text[:60]!r} is none that a scenario knows")
+        raise UsageError(
+            f"the command {text[:60]!r} is none that a scenario knows: write group, send, pass, "
+            "crash, ring, suspect, links or verdicts, as docs/simulator.md shows them"
+        )
 
     def _group(
         self, size: str, ordering: str, dissemination: str | None, threshold: str | None

@@ -56,3 +56,25 @@ def test_rows_at_the_same_position(spark: SparkSession, tmp_path: Path) -> None:
     [tied] = same(spark, {"r.csv": log}, "table", tmp_path)
     [note] = tied.manifest.extra["imported"]["notes"]
     assert note.startswith("rows of one process have the same position")
+
+
+def test_columns_as_services_write_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Separated by semicolons, and inside others; the first object lacks what the next one has."""
+    rows = [
+        '{"run":"nested","process":"a","event":{"kind":"start"}}',
+        '{"run":"nested","process":"a","event":{"kind":"send","id":"x"}}',
+        '{"run":"nested","process":"b","event":{"kind":"deliver","id":"x"}}',
+    ]
+    columns = {"kind": "event.kind", "message": "event.id"}
+    [nested] = same(
+        spark,
+        {"app.log": "\n".join(rows)},
+        "table",
+        tmp_path / "n",
+        map=columns,
+        kinds={"start": ""},
+    )
+    assert nested.manifest.extra["messages"] == {"0:1": "x"}
+    log = f"{COLUMNS}\na,send,m1\nb,deliver,m1\n".replace(",", ";")
+    [semicolons] = same(spark, {"s.csv": log}, "table", tmp_path / "s")
+    assert len(semicolons.events) == len(nested.events) == 2

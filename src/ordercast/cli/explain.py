@@ -69,7 +69,7 @@ def act(options: argparse.Namespace) -> int:
         print(json.dumps(msgspec.to_builtins(answer)))
     else:
         lines = _relation(run, answer) if isinstance(answer, Relation) else _wait(run, answer)
-        print("\n".join([*lines, *in_the_log(run.trace, run.name or "", _named(answer))]))
+        print("\n".join([*lines, *in_the_log(run.trace, run.manifest, _named(answer))]))
     return 0
 
 

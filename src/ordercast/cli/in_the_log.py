@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ordercast.trace.directory import read_manifests
+from ordercast.trace.manifest import Manifest
 from ordercast.trace.own_ids import own_ids, shown
 from ordercast.trace.verdicts import Judgement
 
@@ -13,10 +15,10 @@ __all__ = ["broken_in_the_log", "in_the_log"]
 NAMED_MAX = 12
 
 
-def in_the_log(trace: Path, run: str, messages: Iterable[str]) -> list[str]:
+def in_the_log(trace: Path, manifest: Manifest | None, messages: Iterable[str]) -> list[str]:
     """Lines that say what the log calls these messages; none if it has no names of its own."""
     several = list(dict.fromkeys(messages))
-    found = own_ids(trace, run, several[:NAMED_MAX])
+    found = {} if manifest is None else own_ids(trace, manifest, several[:NAMED_MAX])
     if not found:
         return []
     width = max(map(len, found))
@@ -33,4 +35,5 @@ def broken_in_the_log(trace: Path, judgement: Judgement) -> list[str]:
     if not broken:
         return []
     witnesses = (verdict.witness for verdict in broken if verdict.witness)
-    return in_the_log(trace, broken[0].run, [name for one in witnesses for name in one.messages])
+    manifest = next((one for one in read_manifests(trace) if one.run == broken[0].run), None)
+    return in_the_log(trace, manifest, [name for one in witnesses for name in one.messages])

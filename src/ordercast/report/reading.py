@@ -53,16 +53,7 @@ def read_samples(
     """The runs that were judged so, or as much of them as the page needs."""
     if is_small(path):
         traces = {trace.manifest.run: trace for trace in Trace.load(path, quiesced=quiesced)}
-        return [
-            Sample(
-                _known(traces, one.run, path),
-                len(traces[one.run].events),
-                one,
-                source=str(path),
-                own_ids=_own_ids(path, one),
-            )
-            for one in judged
-        ]
+        return [_whole(_known(traces, one.run, path), one, path) for one in judged]
     rows = _Rows(path)
     runs = {one.run for one in judged}
     manifests = {
@@ -81,14 +72,19 @@ def read_samples(
             trace = Trace.of(manifests[one.run], events)
         else:
             trace = Trace.bare(one.run, events, quiesced=quiesced)
-        ids = _own_ids(path, one)
+        ids = _own_ids(path, trace, one)
         samples.append(Sample(trace, size, one, around, source=str(path), own_ids=ids))
     return samples
 
 
-def _own_ids(path: Path, judged: Judged) -> dict[str, str]:
+def _whole(trace: Trace, judged: Judged, path: Path) -> Sample:
+    ids = _own_ids(path, trace, judged)
+    return Sample(trace, len(trace.events), judged, source=str(path), own_ids=ids)
+
+
+def _own_ids(path: Path, trace: Trace, judged: Judged) -> dict[str, str]:
     witnesses = (verdict.witness for verdict in judged.verdicts if verdict.witness)
-    return own_ids(path, judged.run, {name for one in witnesses for name in one.messages})
+    return own_ids(path, trace.manifest, {name for one in witnesses for name in one.messages})
 
 
 def _known(traces: Mapping[str, Trace], run: str, path: Path) -> Trace:

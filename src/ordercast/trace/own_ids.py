@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import SetupError
-from ordercast.trace.directory import read_manifests
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.runs import Id, parse_id
 
@@ -29,23 +28,22 @@ class _Row(msgspec.Struct):
     id: str
 
 
-def own_ids(trace: Path, run: str, messages: Collection[str]) -> dict[str, str]:
-    """By message, such as 0:3, its id in the log; without those that have none."""
-    if not messages:
-        return {}
-    beside = _files(trace)
-    if beside:
-        wanted = {parse_id(message) for message in messages}
-        rows = _rows(beside, run, origin={o for o, _ in wanted}, number={n for _, n in wanted})
-        found = {(row.origin, row.number): row.id for row in rows}
-        return {name: found[key] for name in messages if (key := parse_id(name)) in found}
-    manifest = next((one for one in read_manifests(trace) if one.run == run), None)
-    return {message: id for message in messages if (id := own_id(manifest, message)) is not None}
+def own_ids(trace: Path, manifest: Manifest, messages: Collection[str]) -> dict[str, str]:
+    """By message, such as 0:3, its id in the log of this run; without those that have none."""
+    beside = _files(trace) if messages else []
+    if not beside:
+        found = {name: own_id(manifest, name) for name in messages}
+        return {name: id for name, id in found.items() if id is not None}
+    wanted = {parse_id(name) for name in messages}
+    origins, numbers = ({one[place] for one in wanted} for place in (0, 1))
+    rows = _rows(beside, manifest.run, origin=origins, number=numbers)
+    ids = {(row.origin, row.number): row.id for row in rows}
+    return {name: ids[key] for name in messages if (key := parse_id(name)) in ids}
 
 
-def own_id(manifest: Manifest | None, message: str) -> str | None:
+def own_id(manifest: Manifest, message: str) -> str | None:
     """As far as the manifest has it."""
-    known = manifest.extra.get("messages") if manifest is not None else None
+    known = manifest.extra.get("messages")
     found = known.get(message) if isinstance(known, dict) else None
     return found if isinstance(found, str) else None
 

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -258,6 +260,21 @@ def test_a_damaged_log_is_read_or_refused(format: str, data: st.DataObject) -> N
         else:
             for trace in Trace.load(Path(directory) / "trace"):
                 judge(trace)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_log_that_is_refused_is_closed(format: str, tmp_path: Path) -> None:
+    """At once, whoever holds the error: the collector of garbage may come later, and warn."""
+    sample = GOOD[format]
+    sources = sample.write(tmp_path / "source")
+    for file in (tmp_path / "source").iterdir():
+        whole = file.read_text()
+        file.write_text(f"{whole[:-5]}]\n{whole}")
+    with pytest.raises(OrdercastError):
+        import_trace(sources, tmp_path / "trace", format=format, options=sample.chosen())
+    opened = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert [file for file in opened if tmp_path in file.resolve().parents] == []
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:

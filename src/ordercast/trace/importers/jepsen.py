@@ -7,7 +7,8 @@ whose last operation ended in `:info` has crashed. Those that never read owe not
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,16 @@ class _History:
         self._place = 0
 
     def records(self, file: Path) -> Iterator[Record]:
-        lines = (line + "\n" for _, line in numbered_lines(self._job, file, blank=True))
+        # Whoever holds an error of the EDN reader holds its lines too, and they would stay open.
+        with closing(numbered_lines(self._job, file, blank=True)) as lines:
+            yield from self._ops(file, (text + "\n" for _, text in lines))
+        yield from self._open.values()
+        for client, (where, crashed) in self._ended.items():
+            if crashed:
+                yield Record(self._run, client, "crash", where, place=self._place + 1)
+        self._job.report.audience[self._run] = self._readers
 
+    def _ops(self, file: Path, lines: Iterable[str]) -> Iterator[Record]:
         def refuse(line: int, reason: str) -> None:
             self._job.report.unusable(Where(str(file), line), reason)
 
@@ -62,11 +71,6 @@ class _History:
                 self._job.report.unusable(where, f"{expected}, and found {op!r:.60}")
             elif isinstance(op["process"], int):
                 yield from self._op(where, f"c{op['process']}", op)
-        yield from self._open.values()
-        for client, (where, crashed) in self._ended.items():
-            if crashed:
-                yield Record(self._run, client, "crash", where, place=self._place + 1)
-        self._job.report.audience[self._run] = self._readers
 
     def _op(self, where: Where, client: str, op: dict[str, Any]) -> Iterator[Record]:
         self._store.member(self._run, client)

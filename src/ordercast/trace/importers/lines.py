@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from ordercast.errors import TraceError
@@ -16,7 +16,9 @@ PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh91AY&SY")
 """What files begin with that gzip, zstd, xz and bzip2 have made."""
 
 
-def numbered_lines(job: Job, file: Path, *, blank: bool = False) -> Iterator[tuple[Where, str]]:
+def numbered_lines(
+    job: Job, file: Path, *, blank: bool = False
+) -> Generator[tuple[Where, str], None, None]:
     """Line by line, with its place; blank lines count, and are left out unless asked for."""
     name, waiting = str(file), 0
     start, stop, before = job.portion or (0, None, 0)

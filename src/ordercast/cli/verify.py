@@ -102,7 +102,8 @@ def act(options: argparse.Namespace) -> int:
         options.format = "table"  # whoever names columns has one
     if options.format is None:
         refuse_format_options(options)
-        _refuse_stranger(options.trace)
+        if not options.skip_bad_rows:
+            _refuse_stranger(options.trace)
         return _verify(options, options.trace)
     with import_.converted(options, options.trace) as (trace, imported):
         return _verify(options, trace, imported)
@@ -112,11 +113,11 @@ def _refuse_stranger(trace: Path) -> None:
     """Rows of another system are told how to be judged, and not that they lack our columns."""
     if trace.suffix != ".jsonl" or not trace.is_file():
         return
-    with trace.open("rb") as lines:
-        first = next((line for line in lines if line.strip()), b"")
     try:
+        with trace.open("rb") as lines:
+            first = next((line for line in lines if line.strip()), b"")
         names = msgspec.json.decode(first.removeprefix(MARK), type=dict[str, msgspec.Raw]).keys()
-    except UNREADABLE:
+    except (OSError, *UNREADABLE):  # the reader has the words for it
         return
     if names and names.isdisjoint(("process", "position", "kind")):
         raise UsageError(

@@ -301,7 +301,8 @@ def _judged(
         flaws = results.collect("flaws")
         if len(flaws) and not options.skip:
             source.require_same()
-            raise UnusableError(_first(source.path, flaws))
+            refusal = TraceError if _is_all(flaws, source) else UnusableError
+            raise refusal(_first(source.path, flaws))
     except BaseException:
         results.release()
         raise
@@ -310,6 +311,12 @@ def _judged(
     # What was left out may belong to any run: none is known to be whole.
     results.release()
     return _judged(judge, source, replace(options, torn=True))
+
+
+def _is_all(flaws: pa.Table, source: Source) -> bool:
+    """Is it the only file that cannot be used, as a whole?"""
+    [first, *_] = flaws.to_pylist()
+    return len(source.files) == 1 and first["file"] is not None and first["row"] is None
 
 
 def _require_events(path: Path, results: Results | Here) -> None:

@@ -115,6 +115,8 @@ def test_a_scenario_can_be_played_and_its_trace_kept(
         (["verify", "nowhere"], "nowhere: there is no such file or directory"),
         (["verify", "."], "not a trace"),
         (["verify", "x.jsonl", "--order", "best"], "there is no order 'best'"),
+        (["verify", "x.jsonl", "--order", "causal_vectr"], "there is no order 'causal_vectr'"),
+        (["verify", "x.jsonl", "--order", "total_pairwise"], "there is no order 'total_pairwise'"),
         (["report", "nowhere"], "no such file or directory"),
         (["run", "--order", "best"], "there is no order 'best'"),
         (["run", "--processes", "0"], "0 processes"),

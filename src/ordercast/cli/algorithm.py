@@ -7,7 +7,7 @@ from typing import Any
 
 from ordercast.protocols import catalog
 
-__all__ = ["add_algorithm_arguments", "chosen"]
+__all__ = ["add_algorithm_arguments", "chosen", "promised_order"]
 
 
 def add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +26,17 @@ def add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
         "--reliability", metavar="WORD",
         help="the same in a word: best_effort, reliable or uniform",
     )  # fmt: skip
+
+
+def promised_order(text: str) -> str:
+    """For verbs that judge: a word, or the name of an ordering, whose first part is such a word. A
+    mistyped name may have that, too."""
+    if "_" in text and text not in catalog.ORDERINGS:
+        raise argparse.ArgumentTypeError(
+            f"there is no order {text!r}: choose a word such as fifo, causal or total, or a name "
+            "that 'ordercast algorithms' lists"
+        )
+    return text
 
 
 def chosen(options: argparse.Namespace) -> tuple[str, str]:

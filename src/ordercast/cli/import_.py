@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ordercast.cli.algorithm import promised_order
 from ordercast.cli.formats import add_format_arguments, settled
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.steps import Steps, steps
@@ -54,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jsonl", action="store_true", help="write JSON lines, not Parquet")
     parser.add_argument("--quiesced", action="store_true", help="the system had come to rest")
-    parser.add_argument("--order", help="the order that was promised, such as fifo or causal")
+    parser.add_argument(
+        "--order", type=promised_order, help="the order that was promised, such as fifo or causal"
+    )
     parser.add_argument(
         "--skip-bad-rows", action="store_true",
         help="leave out rows that cannot be used, and say how many",

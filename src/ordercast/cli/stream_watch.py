@@ -17,6 +17,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ordercast.cli.algorithm import promised_order
 from ordercast.cli.output import answering
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.steps import Steps, steps
@@ -45,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, format=None,
         help="DIR has files of events, and no manifests: json, parquet, csv, orc, …",
     )  # fmt: skip
-    parser.add_argument("--order", help="the order that must hold, such as fifo or causal")
+    parser.add_argument(
+        "--order", type=promised_order, help="the order that must hold, such as fifo or causal"
+    )
     parser.add_argument("--only", metavar="PROPERTIES", help="judge only these: fifo,causal")
     parser.add_argument(
         "--checkpoint", type=Path, metavar="DIR",

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from ordercast.cli import import_
+from ordercast.cli.algorithm import promised_order
 from ordercast.cli.console import print_asked_too, print_judgement, print_skipped, print_summary
 from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.in_the_log import broken_in_the_log
@@ -65,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trace", type=Path, metavar="TRACE", help="a trace directory, or an events file"
     )
     parser.add_argument(
-        "--order", help="the order that must have held, such as fifo or causal, and nothing lost"
+        "--order",
+        type=promised_order,
+        help="the order that must have held, such as fifo or causal, and nothing lost",
     )
     parser.add_argument(
         "--only", metavar="PROPERTIES", help="judge only these, such as fifo,causal: they must hold"

@@ -21,7 +21,7 @@ from ordercast.trace.parquet import unreadable
 __all__ = ["first_columns", "rows_of", "survey"]
 
 HEAD_ROWS = 1000
-"""So many objects of JSON lines say which columns there are: not each has all of them."""
+"""A column that `--map` names is in one of so many objects: not each has all of them."""
 HEAD_BYTES = 1 << 16
 SEPARATORS = ",;\t|"
 
@@ -125,9 +125,12 @@ def _csv(job: Job, file: Path) -> Iterator[Row]:
 
 
 def _jsonl(job: Job, file: Path) -> Iterator[Row]:
+    """The first object says which columns there are; it may lack some that `--map` names."""
     rows = _objects(job, file)
     head = list(islice(rows, HEAD_ROWS))
-    columns = list(dict.fromkeys(name for _, row in head for name in row))
+    columns = list(head[0][1]) if head else []
+    later = {name for _, row in head for name in row}.difference(columns)
+    columns += [name for name in _named(job) if name in later]
     for number, row in chain(head, rows):
         yield number, columns, row
 
@@ -145,8 +148,13 @@ def _objects(job: Job, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _paths(job: Job) -> dict[str, list[str]]:
     """The columns with dots that `--map` names: `event.id` may be the `id` in an `event`."""
-    named = chain.from_iterable(text.split("+") for text in job.options.map.values())
-    return {name: name.split(".") for name in named if "." in name}
+    return {name: name.split(".") for name in _named(job) if "." in name}
+
+
+def _named(job: Job) -> dict[str, None]:
+    """The columns that `--map` names, each once."""
+    names = chain.from_iterable(text.split("+") for text in job.options.map.values())
+    return dict.fromkeys(names)
 
 
 def _reached(row: dict[str, Any], paths: dict[str, list[str]]) -> dict[str, Any]:

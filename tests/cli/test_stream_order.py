@@ -213,6 +213,7 @@ def test_of_two_commands_one_goes_on_from_a_checkpoint(
     words = ["stream", "watch", str(events), "--checkpoint", str(state)]
     with alone_with(state):
         assert main(command(tmp_path) if verb == "order" else words) == 2
+        assert state.exists(), "it is the other one's"
     assert f"{state}: another command goes on from this checkpoint" in capsys.readouterr().err
     assert not state.exists(), "nothing came of it"
 

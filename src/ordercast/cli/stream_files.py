@@ -58,11 +58,13 @@ def alone_with(checkpoint: Path | None) -> Iterator[None]:
     try:
         with suppress(OSError):
             _take(lock, checkpoint)
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                checkpoint.rmdir()
     finally:
         os.close(lock)
-        with suppress(OSError):
-            checkpoint.rmdir()
 
 
 def _take(lock: int, checkpoint: Path) -> None:

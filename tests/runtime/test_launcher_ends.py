@@ -117,8 +117,9 @@ def test_an_impatient_second_ctrl_c(tmp_path: Path, members: Members) -> None:
     time.sleep(0.3)
     os.killpg(launcher.pid, signal.SIGINT)
     start = time.monotonic()
-    launcher.communicate(timeout=10)
+    _, errors = launcher.communicate(timeout=10)
     assert time.monotonic() - start < 1
+    assert errors == ""
     wait_until(lambda: members.pids() == [], within_s=2)
     (trace,) = Trace.load(tmp_path)
     assert not trace.manifest.quiesced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -29,6 +30,8 @@ from ordercast.runtime.rest import Counters
 __all__ = ["Child"]
 
 LINE_BYTES_MAX = 2**20
+KILLED_S = 1.0
+"""How long a process that was killed may take to be gone."""
 
 logger = logging.getLogger(__name__)
 
@@ -133,9 +136,16 @@ class Child:
 
     async def forget(self) -> None:
         """Stop watching, at the end of the run."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        if self._watching is None:
+            return
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+        if self._watching.cancelled():
+            # It was killed, and will end at once. Nobody may hear of that after the loop is closed.
+            assert self._process is not None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KILLED_S):
+                    await self._process.communicate()
 
     def _force(self, signal_number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:

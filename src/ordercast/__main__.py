@@ -28,7 +28,7 @@ def _open_what_is_closed() -> None:
             if nowhere != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
-            setattr(sys, name, open(number, mode))  # noqa: SIM115
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -149,11 +149,13 @@ def test_a_line_that_is_too_long_is_told_and_the_next_one_sent(
         assert "line 2 was not sent: a message of more than 15728640 bytes" in a.complaints()
 
 
-def test_without_a_stdin(tmp_path: Path) -> None:
+def test_without_a_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "always::ResourceWarning")
     file = group_file(tmp_path, "a")
     command = shlex.join([sys.executable, "-m", "ordercast", "node", str(file), "--me", "a"])
     done = subprocess.run(["sh", "-c", f"{command} <&-"], capture_output=True, timeout=WAIT_S)
     assert done.returncode == 0, done.stderr
+    assert b"Warning" not in done.stderr
 
 
 def test_who_is_told_to_stay_stays(tmp_path: Path) -> None:

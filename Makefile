@@ -47,5 +47,5 @@ docs: $(STAMP)  ## make the pictures and tables of the documentation anew
 	$(BIN)/python scripts/docs
 
 clean:  ## remove what set-up and runs have made
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build src/*.egg-info src/ordercast/runtime/*.so runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find benchmarks scripts src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -187,15 +187,21 @@ def test_what_contradicts_itself_explains_nothing(
     assert capsys.readouterr().err.splitlines()[-1] == f"ordercast explain: {words}"
 
 
-@pytest.mark.parametrize("verb", [["explain", "0:1", "1:1"], ["verify", "--here"]])
+@pytest.mark.parametrize(
+    ("verb", "advice"),
+    [
+        (["explain", "0:1", "1:1"], ""),
+        (["verify", "--here"], "; --skip-bad-rows leaves out what cannot be used"),
+    ],
+)
 def test_a_message_that_was_sent_twice_explains_nothing_either(
-    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: list[str], advice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [*run("r", "s1", "d0:1 s1").events, Event("r", 0, 1, "send", 0, 1)]
     file = tmp_path / "events.jsonl"
     file.write_bytes(b"".join(map(encode_event, rows)))
     assert main([verb[0], str(file), *verb[1:]]) == 2
-    words = f"{file}: run 'r' has two send rows for 0:1"
+    words = f"{file}: run 'r' has two send rows for 0:1{advice}"
     assert capsys.readouterr().err.splitlines()[-1] == f"ordercast {verb[0]}: {words}"
 
 

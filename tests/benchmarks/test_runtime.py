@@ -89,6 +89,19 @@ def test_the_command_prints_and_writes_what_it_measured(tmp_path: Path) -> None:
     assert case["full"]["delivered"] == case["full"]["sent"]
 
 
+def test_subjects_take_turns() -> None:
+    options = ["--n=2", "--turns=2", "--window=0.2", "--json", "raw", "ordercast fifo"]
+    command = [sys.executable, "-m", "benchmarks.runtime.turns"]
+    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "turn 2 of 2: ordercast fifo" in done.stderr
+    raw, fifo = json.loads(done.stdout)
+    assert (raw["of the first"], raw["turn by turn"]) == ("1.00", "1.00–1.00")
+    assert (fifo["subject"], fifo["lost"]) == ("ordercast fifo", 0)
+    done = subprocess.run([*command, "rawest"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr[:21]) == (2, "'rawest' is none of: ")
+
+
 class _Broken(Alone):
     name = "broken"
     order = "none"

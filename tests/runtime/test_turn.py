@@ -176,13 +176,13 @@ def test_a_timer_that_is_put_off_ends_once_and_not_before() -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        begin = loop.time()
-        ends = {"put off": begin + 0.2, "brought forward": begin + 0.1}
 
         def on_end(name: str) -> None:
             ended.append((name, loop.time() > ends[name] - 2 * timers.CLOCK_S))
 
         async with joined("a", "b", reliability="best_effort") as (a, _):
+            begin = loop.time()
+            ends = {"put off": begin + 0.2, "brought forward": begin + 0.1}
             running = timers.Timers(a._node.core, a._node.outgoing, on_end)
             running.run("put off", begin, begin + 0.05)
             running.run("brought forward", begin, begin + NEVER_S)
@@ -192,7 +192,8 @@ def test_a_timer_that_is_put_off_ends_once_and_not_before() -> None:
             await until(lambda: not len(running))
 
     asyncio.run(run())
-    assert ended == [("brought forward", True), ("put off", True)]
+    # On a busy machine both may be up by the time that anyone looks, and come in any order.
+    assert sorted(ended) == [("brought forward", True), ("put off", True)]
 
 
 def test_acknowledgements_ride_only_as_long_as_there_is_a_ride(

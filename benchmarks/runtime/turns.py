@@ -1,4 +1,4 @@
-"""A few subjects under full load in turn, several times over, and the medians.
+"""A few subjects in turn, several times over, and the medians: under full load, or at the low rate.
 
 On a machine that others use too, one run of each says little: the same subject may take half as
 much again a minute later. In turns, such times fall on all of them. All are over mutual TLS, and
@@ -7,23 +7,29 @@ each is compared with the first.
 example:
   python -m benchmarks.runtime.turns raw 'ordercast uniform/journal/many'
   python -m benchmarks.runtime.turns --turns 4 --n 5 raw 'ordercast uniform/journal/batches'
+  python -m benchmarks.runtime.turns --low raw 'ordercast uniform' 'ordercast uniform/journal'
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from statistics import median
 
-from benchmarks.runtime.conduct import Case, Durations, Phase, assemble
+from benchmarks.runtime.conduct import LOW_RATE, Case, Durations, Phase, assemble
 from benchmarks.runtime.processes import CaseError
 from benchmarks.runtime.subject import all_subjects, subject_named
 from benchmarks.show import Row, show
 from ordercast.cli.steps import steps
 
 __all__: list[str] = []
+
+Measured = dict[str, list[Phase]]
+"""By subject, its turns."""
 
 
 def main() -> None:
@@ -37,12 +43,17 @@ def main() -> None:
     except (CaseError, TimeoutError) as failure:
         print(f"a turn came to nothing: {failure or 'no time was left'}", file=sys.stderr)
         sys.exit(1)
-    title = f"n = {chosen.n}, {chosen.bytes} bytes, mutual TLS 1.3; medians of {chosen.turns} turns"
-    show(title, _rows(measured), as_json=chosen.json)
+    load = f"{LOW_RATE:,} messages a second and member" if chosen.low else "full load"
+    title = (
+        f"{load}, n = {chosen.n}, {chosen.bytes} bytes, mutual TLS 1.3; "
+        f"medians of {chosen.turns} turns"
+    )
+    rows = _latencies(measured) if chosen.low else _rates(measured)
+    show(title, rows, as_json=chosen.json)
 
 
-async def _measure(chosen: argparse.Namespace) -> dict[str, list[Phase]]:
-    measured: dict[str, list[Phase]] = {name: [] for name in chosen.subjects}
+async def _measure(chosen: argparse.Namespace) -> Measured:
+    measured: Measured = {name: [] for name in chosen.subjects}
     durations = Durations(window_s=chosen.window)
     with steps() as doing:
         for turn in range(1, chosen.turns + 1):
@@ -53,28 +64,60 @@ async def _measure(chosen: argparse.Namespace) -> dict[str, list[Phase]]:
                 case = Case(name, form, chosen.n, chosen.bytes, tls=True)
                 async with asyncio.timeout(durations.limit_s), AsyncExitStack() as stack:
                     group = await assemble(subject_named(name), case, durations, stack)
-                    phases.append(await group.phase("count", 0, form))
+                    mode, rate = ("check", LOW_RATE) if chosen.low else ("count", 0)
+                    phases.append(await group.phase(mode, rate, form))
     return measured
 
 
-def _rows(measured: dict[str, list[Phase]]) -> list[Row]:
-    rates = {name: [one.deliveries_per_s for one in phases] for name, phases in measured.items()}
-    first = next(iter(rates.values()))
-    rows = []
-    for name, phases in measured.items():
-        pairs = [mine / theirs for mine, theirs in zip(rates[name], first, strict=True)]
-        rows.append(
-            {
-                "subject": name,
-                "R": f"{median(rates[name]):,.0f}",
-                "of the first": f"{median(rates[name]) / median(first):.2f}",
-                "turn by turn": f"{min(pairs):.2f}–{max(pairs):.2f}",
-                "µs": f"{median(phase.cpu_us for phase in phases):.3f}",
-                "lost": sum(abs(phase.lost) for phase in phases),
-                "others' cores": f"{max(phase.others_cores for phase in phases):.2f}",
-            }
-        )
-    return rows
+def _rates(measured: Measured) -> list[Row]:
+    return [
+        {"subject": name, **_compared("R", rates, first), **_costs(measured[name])}
+        for name, rates, first in _figures(measured, lambda phase: phase.deliveries_per_s)
+    ]
+
+
+def _latencies(measured: Measured) -> list[Row]:
+    def quantile(share: float) -> Callable[[Phase], float]:
+        return lambda phase: phase.latencies.quantile_us(share) or math.nan
+
+    halves = _figures(measured, quantile(0.5))
+    tails = _figures(measured, quantile(0.99))
+    return [
+        {
+            "subject": name,
+            **_compared("p50 in µs", mine, first),
+            **_compared("p99", tail, first_tail),
+            **_costs(measured[name]),
+        }
+        for (name, mine, first), (_, tail, first_tail) in zip(halves, tails, strict=True)
+    ]
+
+
+def _figures(
+    measured: Measured, figure: Callable[[Phase], float]
+) -> list[tuple[str, list[float], list[float]]]:
+    """By subject, a figure of its turns, and of the first subject's."""
+    found = {name: [figure(phase) for phase in phases] for name, phases in measured.items()}
+    first = next(iter(found.values()))
+    return [(name, mine, first) for name, mine in found.items()]
+
+
+def _compared(what: str, mine: list[float], first: list[float]) -> Row:
+    """The median, how it stands to that of the first subject, and what single turns said."""
+    pairs = [one / other for one, other in zip(mine, first, strict=True)]
+    return {
+        what: f"{median(mine):,.0f}",
+        f"{what.split()[0]} of the first": f"{median(mine) / median(first):.2f}",
+        f"{what.split()[0]} turn by turn": f"{min(pairs):.2f}–{max(pairs):.2f}",
+    }
+
+
+def _costs(phases: list[Phase]) -> Row:
+    return {
+        "µs": f"{median(phase.cpu_us for phase in phases):.3g}",
+        "lost": sum(abs(phase.lost) for phase in phases),
+        "others' cores": f"{max(phase.others_cores for phase in phases):.2f}",
+    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("subjects", nargs="+", metavar="SUBJECT", help="by its whole name")
+    parser.add_argument("--low", action="store_true", help="latencies at the low rate")
     parser.add_argument("--turns", type=int, default=8)
     parser.add_argument("--n", type=int, default=3, help="processes (default: 3)")
     parser.add_argument("--bytes", type=int, default=64, help="of a message (default: 64)")

@@ -96,8 +96,14 @@ def test_subjects_take_turns() -> None:
     assert done.returncode == 0, done.stderr
     assert "turn 2 of 2: ordercast fifo" in done.stderr
     raw, fifo = json.loads(done.stdout)
-    assert (raw["of the first"], raw["turn by turn"]) == ("1.00", "1.00–1.00")
+    assert (raw["R of the first"], raw["R turn by turn"]) == ("1.00", "1.00–1.00")
     assert (fifo["subject"], fifo["lost"]) == ("ordercast fifo", 0)
+    done = subprocess.run([*command, "--low", *options], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    raw, fifo = json.loads(done.stdout)
+    assert (raw["p50 of the first"], raw["p99 of the first"]) == ("1.00", "1.00")
+    assert 0 < int(fifo["p50 in µs"]) <= int(fifo["p99"].replace(",", ""))
+    assert fifo["lost"] == 0
     done = subprocess.run([*command, "rawest"], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr[:21]) == (2, "'rawest' is none of: ")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from random import Random
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from ordercast.errors import PeerError
 from ordercast.protocols import catalog
+from ordercast.runtime import snapshot
 from ordercast.runtime.bundle import Bundle, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
+from ordercast.runtime.link import Link
 from ordercast.runtime.standing import Report, Standing
 
 SIZE = 3
@@ -64,7 +67,7 @@ def look(core: Core) -> dict[str, Any]:
         "lacking": core.standing.lacking,
         "owed": core.standing.owed,
         "spans": core.spans,
-        "fresh": core._fresh,
+        "unreported": core.unreported,
         "lives": core.lives,
     }
 
@@ -212,6 +215,23 @@ def test_a_snapshot_of_a_release_that_buried_nobody_is_read() -> None:
     standing = Standing.__new__(Standing)
     standing.__setstate__(known)
     assert standing.lacks(1) == {0, 1, 2}
+
+
+def test_a_snapshot_of_a_release_that_named_things_otherwise_is_read() -> None:
+    core = Core(catalog.build("fifo", "best_effort", 0, SIZE), life="0")
+    core.start()
+    core.submit(pack(1, [b"x"]), 1, [b"x"])
+    core.unreported[2] += 1, 4
+    state = snapshot.load(core.snapshot())
+    state["_fresh"] = state.pop("unreported")
+    restored = Core.restore(snapshot.dump(state))
+    assert restored.unreported == [[], [], [1, 4]]
+
+    names = {"_waiting": deque(), "_flying": deque([b"on its way"]), "_told": 3, "acknowledged": 7}
+    link = Link.__new__(Link)
+    link.__setstate__((None, {**names, "received": 3, "safe": 4}))
+    link.cut()
+    assert (link.owes_ack, link.written) == (True, 7)
 
 
 def test_a_snapshot_names_nothing_but_the_members_state() -> None:

@@ -98,6 +98,17 @@ def test_a_journal_that_never_started_is_still_new(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
+@pytest.mark.parametrize("count", [1, 3, 2000])
+@pytest.mark.parametrize("size", [10, 40_000])
+def test_batches_of_any_shape_are_written_alike(tmp_path: Path, count: int, size: int) -> None:
+    records = [bytes((number % 251,)) * size for number in range(count)]
+    with opened(tmp_path) as journal:
+        journal.start(b"snapshot")
+        commit(journal, *records)
+        commit(journal, b"more")
+    assert read(tmp_path) == (b"snapshot", [*records, b"more"])
+
+
 def test_records_come_back_and_more_are_added(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         journal.start(b"snapshot")

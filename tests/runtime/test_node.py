@@ -251,14 +251,14 @@ def test_after_a_bug_a_node_does_nothing_more() -> None:
     async def run() -> None:
         members = Group("unordered", 3)
         stack = members.nodes[0].core.stack
-        receive = stack.receive
+        handle = stack.handle
 
-        def receive_or_die(source: int, packet: Any) -> list[HostEffect]:
+        def handle_or_die(source: int, packet: Any) -> list[HostEffect]:
             if b"poison" in packet.payload:
                 raise ZeroDivisionError("a bug in the protocol")
-            return receive(source, packet)
+            return handle(source, packet)
 
-        stack.receive = receive_or_die  # type: ignore[method-assign]
+        stack.handle = handle_or_die  # type: ignore[method-assign]
         await members.listen()
         members.dial()
         await until(members.everyone_present)

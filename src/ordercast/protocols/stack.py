@@ -42,8 +42,18 @@ class Stack:
         return message, effects
 
     def receive(self, source: int, packet: Any) -> list[HostEffect]:
-        if (message := message_of(packet)) is not None:
+        self.message_in(source, packet)
+        return self.handle(source, packet)
+
+    def message_in(self, source: int, packet: Any) -> Message | None:
+        """The user's message inside a packet that has come from `source`, if that can be."""
+        message = message_of(packet)
+        if message is not None:
             self.check(source, message)
+        return message
+
+    def handle(self, source: int, packet: Any) -> list[HostEffect]:
+        """A packet that was looked into before."""
         return self._resolve(self.dissemination.receive(source, packet))
 
     def check(self, source: int, message: Message) -> None:

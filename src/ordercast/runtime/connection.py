@@ -143,12 +143,16 @@ class Connection(asyncio.BufferedProtocol):
     # Frames.
 
     def _read(self, nbytes: int) -> None:
+        news = False
         for frame in self._buffer.filled(nbytes):
             self._take(frame)
+            news = news or type(frame) is not Ack
             if self._transport.is_closing():
                 return
         if self._peer is not None:
             self._peer.spoke = True
+            if not news:
+                return
             if nbytes <= LITTLE_BYTES:
                 self._host.turn.commit()
             else:

@@ -58,21 +58,22 @@ class Core(State):
         """A packet that `source` put on its link. Bad ones are used up all the same."""
         self.links[source].received += 1
         decoded = self.codec.decode(packet)
-        if isinstance(decoded, Report):
+        if type(decoded) is Report:
             self.standing.told(source, decoded.ranges, decoded.taken)
             return
-        message = message_of(decoded)
-        if message is not None:
-            self._at_hand = opened = Opened(message.id, *unpack(message))
-        effects = self.stack.receive(source, decoded)
-        if message is not None:
-            self.rows += len(opened.payloads)
-            if self.recording:
-                control = len(packet) - len(message.payload)
-                self._note("receive", self.clock_us(), opened, control)
+        message = self.stack.message_in(source, decoded)
+        if message is None:
+            self._perform(self.stack.handle(source, decoded))
+            return
+        self._at_hand = opened = Opened(message.id, *unpack(message))
+        effects = self.stack.handle(source, decoded)
+        self.rows += len(opened.payloads)
+        if self.recording:
+            control = len(packet) - len(message.payload)
+            self._note("receive", self.clock_us(), opened, control)
         before = self.delivered
         self._perform(effects)
-        if message is not None and self.delivered == before:
+        if self.delivered == before:
             self._arrived(message)
 
     def timer(self, name: str) -> None:
@@ -89,12 +90,12 @@ class Core(State):
         """This member will never come back, or will not be let in."""
         self.links[process].clear()
         self.standing.bury(process, sent=self.stack.sent)
-        self._fresh[process].clear()
+        self.unreported[process].clear()
         self._perform(self.stack.bury(process))
 
     def report(self, peer: int, taken: int) -> None:
         """Tell an origin what of it was delivered here, and how much the application has taken."""
-        ranges, self._fresh[peer] = tuple(self._fresh[peer]), []
+        ranges, self.unreported[peer] = tuple(self.unreported[peer]), []
         self._put((peer,), self.codec.encode(Report(ranges, taken)), own=False)
 
     def meet(self, peer: int, life: str, session: str = "") -> None:
@@ -177,7 +178,7 @@ class Core(State):
             self._own.pop(message.id, None)
             self.standing.told(origin, (number, number), 0)
         else:
-            fresh = self._fresh[origin]
+            fresh = self.unreported[origin]
             if fresh and fresh[-1] == number - 1:
                 fresh[-1] = number
             else:

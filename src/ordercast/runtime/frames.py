@@ -15,7 +15,7 @@ of a Hello, is told in a Members frame, and hangs up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -52,6 +52,8 @@ PAYLOAD_BYTES_MAX = 15 * 2**20
 PACKETS_MAX = 2**16
 BUFFER_BYTES = 16 * 2**10
 BUFFER_BYTES_BUSY = 256 * 2**10
+LITTLE_BYTES = BUFFER_BYTES // 2
+"""The buffer is looked after when more is in it than this."""
 
 Number = Annotated[int, Meta(ge=1, lt=2**62)]
 Text = Annotated[str, Meta(max_length=300)]
@@ -149,11 +151,18 @@ class FrameBuffer:
 
     def room(self) -> memoryview:
         """Where the next bytes go."""
-        return self._view[self._end :]
+        return self._view[self._end :] if self._end else self._view
 
-    def filled(self, nbytes: int) -> Iterator[Frame]:
+    def filled(self, nbytes: int) -> Iterable[Frame]:
         """So many bytes have been put there: every frame that is whole now."""
         self._end += nbytes
+        end, view = self._end, self._view
+        if end > LENGTH and LENGTH + int.from_bytes(view[:LENGTH], "big") == end <= LITTLE_BYTES:
+            self._end = 0  # one frame and nothing else, as most of the time
+            return (decode_frame(view[LENGTH:end]),)
+        return self._cut()
+
+    def _cut(self) -> Iterator[Frame]:
         start, end, view = 0, self._end, self._view
         needed = LENGTH
         while end - start >= LENGTH:

@@ -36,6 +36,7 @@ class LoggedCore:
     def __init__(self, core: Core, append: Callable[..., None] | None) -> None:
         self.core = core
         self._append = append
+        self._take_heads = [_TAKE.pack(TAKE, source) for source in range(core.stack.size)]
 
     def submit(
         self, bundle: bytes, first: int, payloads: list[bytes], to: tuple[int, ...] | None
@@ -47,7 +48,7 @@ class LoggedCore:
 
     def take(self, source: int, packet: bytes) -> None:
         if self._append is not None:
-            self._append(_TAKE.pack(TAKE, source), packet)
+            self._append(self._take_heads[source], packet)
         self.core.take(source, packet)
 
     def other(self, name: str, *arguments: Any) -> None:

@@ -25,6 +25,7 @@ class Intake:
 
     def __init__(self, node: Node, inputs: LoggedCore) -> None:
         self._node = node
+        self._outgoing = node.outgoing
         self._core = inputs.core
         self._inputs = inputs
         self._packets: list[tuple[Peer, bytes]] = []
@@ -40,29 +41,31 @@ class Intake:
         peer.news()
         if data.hurry:
             self._node.turn.hurry(peer)
-        if len(self._node.outgoing) < CROWD:
+        slot = self._outgoing.slot
+        if slot is None or len(slot.payloads) < CROWD:
             self.see_to_all()
 
     def timer_ended(self, name: str) -> None:
         self._timers.append(name)
-        if len(self._node.outgoing) < CROWD:
+        if len(self._outgoing) < CROWD:
             self.see_to_all()
 
     def see_to_all(self) -> None:
         """Hand what has come to the core, after what is being sent."""
-        self._node.outgoing.flush()
+        if self._outgoing.slot is not None:
+            self._outgoing.flush()
         if self._timers:
             self._end_timers()
         packets, self._packets = self._packets, []
-        take = self._inputs.take
+        take, core = self._inputs.take, self._core
         for peer, packet in packets:
-            before = self._core.delivered
+            before = core.delivered
             try:
                 take(peer.index, packet)
             except PeerError as error:
                 if peer.connection is not None:
                     peer.connection.refuse(error)
-            if self._core.delivered == before:
+            if core.arrivals and core.delivered == before:
                 self._look_at_held()
 
     def _end_timers(self) -> None:

@@ -22,6 +22,7 @@ copy, would give new packets numbers that we know others by: it is not let in ag
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from ordercast.errors import PeerError
 from ordercast.runtime.frames import Ack, Data
@@ -41,8 +42,8 @@ class ForgetfulPeerError(PeerError):
 
 class Link:
     __slots__ = (
-        *("_flying", "_told", "_waiting", "acknowledged", "arrived", "bytes"),
-        *("cleared", "deserted", "known", "open", "received", "safe", "sent", "session"),
+        *("_flying", "_waiting", "acknowledged", "arrived", "bytes", "cleared", "deserted"),
+        *("known", "open", "received", "safe", "sent", "session", "told", "written"),
     )
 
     def __init__(self) -> None:
@@ -64,11 +65,19 @@ class Link:
         """How many were sent before this member started for the last time."""
         self.session = ""
         """Of the peer: what it was called when we last heard of it. A new one with each start."""
-        self._told = 0
+        self.told = 0
+        """Up to this number what was received is acknowledged."""
+        self.written = 0
+        """Up to this number packets are on the connection of now, or were acknowledged before."""
         self._waiting: deque[bytes] = deque()
         """Not written on the connection of now."""
         self._flying: deque[bytes] = deque()
         """Written on it, and not acknowledged."""
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """From a snapshot; in those of older releases, one field has another name."""
+        for name, value in state[1].items():
+            setattr(self, "told" if name == "_told" else name, value)
 
     @property
     def unacknowledged(self) -> int:
@@ -77,7 +86,7 @@ class Link:
     def put(self, packet: bytes) -> None:
         self.sent += 1
         if self.deserted:
-            self.acknowledged = self.sent
+            self.acknowledged = self.written = self.sent
             return
         self.bytes += len(packet)
         self._waiting.append(packet)
@@ -88,7 +97,7 @@ class Link:
 
     def greet(self) -> tuple[int, int]:
         """For our hello on a new connection: what we have, and how many we have numbered."""
-        self._told = self.safe
+        self.told = self.safe
         return self.safe, self.sent
 
     def resume(self, received: int, sent: int, session: str = "", known: int = 0) -> None:
@@ -109,6 +118,7 @@ class Link:
         """The connection is gone, and whatever was on it."""
         self.open = False
         self.arrived = self.received
+        self.written = self.acknowledged
         self._waiting.extendleft(reversed(self._flying))
         self._flying.clear()
 
@@ -117,26 +127,25 @@ class Link:
         self.deserted = True
         self.cut()
         self._waiting.clear()
-        self.acknowledged, self.bytes = self.sent, 0
+        self.acknowledged = self.written = self.sent
+        self.bytes = 0
 
     def next_frame(self, *, hurry: bool = False) -> Data | None:
         """The next frame to write, if the connection is open and anything may leave."""
-        if not self._waiting or not self.open:
+        before, waiting = self.written, self._waiting
+        ready = self.cleared - before
+        if ready <= 0 or not self.open:
             return None
-        written = self.acknowledged + len(self._flying)
-        ready = self.cleared - written
-        if ready <= 0:
-            return None
-        packets: list[bytes] = []
-        size = 0
-        while ready and size < FRAME_BYTES:
-            packet = self._waiting.popleft()
-            packets.append(packet)
-            size += len(packet)
-            ready -= 1
+        packets = [waiting.popleft()]
+        if ready > 1:
+            size = len(packets[0])
+            while size < FRAME_BYTES and len(packets) < ready:
+                packets.append(waiting.popleft())
+                size += len(packets[-1])
         self._flying.extend(packets)
-        self._told = self.safe
-        return Data(written + 1, packets, self.safe, hurry)
+        self.written = before + len(packets)
+        self.told = self.safe
+        return Data(before + 1, packets, self.safe, hurry)
 
     def receive(self, data: Data) -> list[bytes]:
         """The packets of a frame that have not come before; each is `received` when seen to."""
@@ -152,23 +161,28 @@ class Link:
 
     @property
     def owes_ack(self) -> bool:
-        return self.safe > self._told
+        return self.safe > self.told
 
     @property
     def owes_ack_now(self) -> bool:
-        return self.safe - self._told >= ACK_EVERY
+        return self.safe - self.told >= ACK_EVERY
 
     def ack(self) -> Ack:
         """The acknowledgement to write now; a sign of life, if it says nothing new."""
-        self._told = self.safe
+        self.told = self.safe
         return Ack(self.safe)
 
     def _forget(self, received: int) -> None:
         """What it has may have come on an older connection, before it was written on this one."""
+        news = received - self.acknowledged
+        if not news:
+            return
         self._check(received)
-        for _ in range(received - self.acknowledged):
+        for _ in range(news):
             self.bytes -= len((self._flying or self._waiting).popleft())
         self.acknowledged = received
+        if received > self.written:
+            self.written = received
 
     def _check(self, received: int) -> None:
         if received > self.sent:

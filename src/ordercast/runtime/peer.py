@@ -51,7 +51,8 @@ class Peer:
         """When, by the loop's clock."""
         self.stuck_since: float | None = None
         """Since when it has been silent, or the one that others wait for."""
-        self._news = asyncio.Event()
+        self._news: asyncio.Event | None = None
+        """For one who waits until everything is acknowledged."""
 
     def counters(self) -> LinkCounters:
         link = self.link
@@ -71,18 +72,18 @@ class Peer:
             return False
         self.connection = None
         self.link.cut()
-        self._news.set()
+        self.news()
         return True
 
     def acknowledged(self, ack: Ack) -> None:
         self.link.acknowledge(ack)
-        self._news.set()
+        self.news()
 
     def pump(self, *, hurry: bool = False) -> None:
         """Write what may leave, as far as the connection takes it."""
-        connection = self.connection
-        while connection is not None and connection.writable:
-            frame = self.link.next_frame(hurry=hurry)
+        connection, link = self.connection, self.link
+        while connection is not None and connection.writable and link.cleared > link.written:
+            frame = link.next_frame(hurry=hurry)
             if frame is None:
                 return
             connection.write(frame)
@@ -96,9 +97,12 @@ class Peer:
 
     async def settled(self) -> None:
         """Wait until the peer has acknowledged everything, or cannot because it is away."""
+        self._news = self._news or asyncio.Event()
         while self.link.open and self.link.unacknowledged:
             self._news.clear()
             await self._news.wait()
 
     def news(self) -> None:
-        self._news.set()
+        """It may have acknowledged something, or have gone."""
+        if self._news is not None:
+            self._news.set()

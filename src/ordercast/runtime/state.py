@@ -24,9 +24,12 @@ __all__ = ["State"]
 
 _KEPT = (
     *("stack", "life", "lives", "links", "sent", "delivered", "last", "arrivals", "queue"),
-    *("taken", "timers", "standing", "session", "left", "rows", "_arrivals_max", "_fresh"),
+    *("taken", "timers", "standing", "session", "left", "rows", "_arrivals_max"),
+    "unreported",
 )
 """What a snapshot holds."""
+_RENAMED = {"_fresh": "unreported"}
+"""In snapshots of older releases."""
 _ATTACHED = (
     *("spans", "started", "clock_us", "recording", "excerpt_chars", "carry", "codec"),
     *("_at_hand", "_own"),
@@ -64,7 +67,7 @@ class State:
         self.rows = 0
         """Rows of the trace so far."""
         self._arrivals_max = 256
-        self._fresh: list[list[int]] = [[] for _ in range(stack.size)]
+        self.unreported: list[list[int]] = [[] for _ in range(stack.size)]
         """By origin, the ranges of bundles delivered and not reported yet."""
         self.attach()
 
@@ -98,16 +101,13 @@ class State:
     def restore(cls, snapshot: bytes) -> Self:
         state = cls.__new__(cls)
         for name, value in load(snapshot).items():
-            setattr(state, name, value)
+            setattr(state, _RENAMED.get(name, name), value)
         for link in state.links.values():
             link.cut()
         state.attach()
         return state
 
     # What the host asks.
-
-    def owes_report(self, peer: int) -> bool:
-        return bool(self._fresh[peer])
 
     def take_up_to(self, position: int) -> None:
         """The application has taken everything up to this position."""

@@ -32,7 +32,8 @@ class Timers:
         """When each of them should end, by the loop's clock."""
         self._riding: set[str] = set()
         """Those that were put off."""
-        self._hurried = False
+        self.hurried = False
+        """Whether nothing is to be put off: `start`, even if there is nothing new."""
 
     def __len__(self) -> int:
         """How many are running."""
@@ -40,14 +41,12 @@ class Timers:
 
     def hurry(self) -> None:
         """Someone waits for word from us: nothing is put off."""
-        self._hurried = True
+        self.hurried = True
 
     def start(self) -> None:
         """Those that the protocol has asked for; one of the same name is replaced."""
-        if not self._core.started and not self._hurried:
-            return
         started, self._core.started = self._core.started, []
-        hurried, self._hurried = self._hurried, False
+        hurried, self.hurried = self.hurried, False
         if hurried:
             started += self._riding
         now = self._loop.time()

@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ordercast.runtime.inputs import LoggedCore
 from ordercast.runtime.journal import Journal
+from ordercast.runtime.link import Link
 from ordercast.runtime.peer import Peer
 from ordercast.runtime.timers import Timers
 from ordercast.trace.spans import Span
@@ -42,6 +43,15 @@ class Log(Protocol):
     def sync(self) -> None: ...
 
 
+class _Mark(NamedTuple):
+    """How far a member had come at the end of a turn."""
+
+    links: list[tuple[Link, int, int]]
+    """What was sent and received on each."""
+    delivered: int
+    bundles: int
+
+
 class Turn:
     def __init__(
         self,
@@ -60,6 +70,7 @@ class Turn:
         self._core = inputs.core
         self._inputs = inputs
         self._peers = peers
+        self._everyone = tuple(peers.values())
         self._journal = journal
         self._log = log
         self._on_release = on_release
@@ -111,30 +122,42 @@ class Turn:
         if self._node.failure.done():
             return
         try:
-            core = self._core
-            peers = self._peers.values()
-            for peer in peers:
-                if self._reports_now(peer):
-                    self._report(peer)
-            if not self._stopped:
-                self._protocols.start()
-            marks = [(peer, peer.link.sent, peer.link.received) for peer in peers]
-            spans, core.spans = core.spans, []
-            if self._journal is None:
-                self._release(marks, spans, core.delivered, core.stack.sent)
-            else:
-                # A killed member may have a new segment and not yet the rows of what led to it. It
-                # finds them in the segment before, so there is no other until the trace has them.
-                cut = self._journal.full and not self._cutting
-                self._cutting = self._cutting or cut
-                known = (marks, spans, core.delivered, core.stack.sent)
-                self._journal.commit(partial(self._release, *known, cut=cut))
-                # After a failure the next life needs all of it, for the rows that the trace lacks.
-                if cut and not self._node.failure.done():
-                    sync = None if self._log is None else self._log.sync
-                    self._journal.cut(core.snapshot(), after=sync)
+            self._commit()
         except Exception as bug:
             self._node.fail(bug)
+
+    def _commit(self) -> None:
+        core, journal = self._core, self._journal
+        unreported, taken = core.unreported, core.taken
+        for peer in self._everyone:
+            index = peer.index
+            if (unreported[index] and self._may_report(peer)) or (
+                taken[index] - peer.reported >= self._due_bytes and self._due(peer)
+            ):
+                self._report(peer)
+        if (core.started or self._protocols.hurried) and not self._stopped:
+            self._protocols.start()
+        spans, core.spans = core.spans, []
+        if journal is not None and journal.full and not self._cutting:
+            self._cut(journal, spans)
+        elif journal is None or journal.write():
+            for peer in self._everyone:
+                link = peer.link
+                link.cleared, link.safe = link.sent, link.received
+            self._let_go(spans, core.delivered, core.stack.sent)
+        else:
+            journal.commit(partial(self._release, self._mark(), spans))
+
+    def _cut(self, journal: Journal, spans: list[Span]) -> None:
+        """Commit, and begin another segment."""
+        # A killed member may have a new segment and not yet the rows of what led to it. It finds
+        # them in the segment before, so there is no other until the trace has them.
+        self._cutting = True
+        journal.commit(partial(self._release, self._mark(), spans, cut=True))
+        # After a failure the next life needs all of it, for the rows that the trace lacks.
+        if not self._node.failure.done():
+            sync = None if self._log is None else self._log.sync
+            journal.cut(self._core.snapshot(), after=sync)
 
     def hurry(self, peer: Peer) -> None:
         """This peer's application waits for word from us: nothing is put off."""
@@ -146,66 +169,60 @@ class Turn:
         if self._due(self._peers[origin]):
             self.stir()
 
-    def _release(
-        self,
-        marks: list[tuple[Peer, int, int]],
-        spans: list[Span],
-        delivered: int,
-        bundles: int,
-        *,
-        cut: bool = False,
-    ) -> None:
-        """What led to this is safe: now it may be known. A journal that syncs in a thread calls
-        this long after the turn, where nobody else looks at errors."""
+    def _mark(self) -> _Mark:
+        """How far everything has come by now."""
+        links = [(peer.link, peer.link.sent, peer.link.received) for peer in self._everyone]
+        return _Mark(links, self._core.delivered, self._core.stack.sent)
+
+    def _release(self, mark: _Mark, spans: list[Span], *, cut: bool = False) -> None:
+        """What led up to this mark is safe. A journal that syncs in a thread calls this long after
+        the turn, where nobody else looks at errors."""
         if self._node.failure.done():
             return
         try:
-            self._let_go(marks, spans, delivered, bundles)
+            for link, sent, received in mark.links:
+                link.commit(sent, received)
+            self._let_go(spans, mark.delivered, mark.bundles)
             if cut:
                 self._cutting = False
         except Exception as bug:
             self._node.fail(bug)
 
-    def _let_go(
-        self,
-        marks: list[tuple[Peer, int, int]],
-        spans: list[Span],
-        delivered: int,
-        bundles: int,
-    ) -> None:
+    def _let_go(self, spans: list[Span], delivered: int, bundles: int) -> None:
+        """What the links are clear to say may be known now, and what was delivered until then."""
         if spans and self._log is not None:
             self._log.write(spans)
-        reports = acks = False
+        acks = False
         hurry = self._node.outgoing.awaited()
-        for peer, sent, received in marks:
+        for peer in self._everyone:
             link = peer.link
-            link.commit(sent, received)
-            peer.pump(hurry=hurry)
-            # Whoever leaves has no time to lose: the peer may be leaving too, and waiting for this.
-            if link.owes_ack_now or self._stopped:
-                self._tell(peer)
-            reports = reports or self._core.owes_report(peer.index)
-            acks = acks or link.owes_ack
-        if reports:
+            if link.cleared > link.written:
+                peer.pump(hurry=hurry)
+            if link.safe > link.told:
+                # Whoever leaves has no time to lose: the peer may leave too, and wait for this.
+                if link.owes_ack_now or self._stopped:
+                    self._tell(peer)
+                acks = True
+        if self._report_timer is None and any(self._core.unreported):
             self._report_soon()
-        if acks:
+        if acks and self._ack_timer is None:
             self._acknowledge_soon()
         self._on_release(delivered, bundles)
 
     def _report_soon(self) -> None:
-        if self._report_timer is None and not self._stopped:
+        if not self._stopped:
             rides = self._node.outgoing.keeps_sending()
             delay_s = REPORT_RIDE_S if rides else REPORT_DELAY_S
             self._report_timer = self._loop.call_later(delay_s, self._report_all)
 
     def _acknowledge_soon(self) -> None:
-        if self._ack_timer is None and not self._stopped:
+        if not self._stopped:
             self._ack_timer = self._loop.call_later(ACK_DELAY_S, self._acknowledge_all)
 
     def _report_all(self) -> None:
         self._report_timer = None
         for peer in self._peers.values():
-            if self._core.owes_report(peer.index):
+            if self._core.unreported[peer.index]:
                 self._tell(peer)
 
     def _acknowledge_all(self) -> None:
@@ -219,18 +236,18 @@ class Turn:
 
     def _tell(self, peer: Peer) -> None:
         """Whatever there is to tell, now. A report's frame carries the acknowledgement as well."""
-        if not peer.dead and self._core.owes_report(peer.index):
+        if not peer.dead and self._core.unreported[peer.index]:
             self._report(peer)
             self.stir()
         elif peer.link.owes_ack:
             peer.acknowledge()
 
-    def _reports_now(self, peer: Peer) -> bool:
-        ready = peer.waits or (
-            peer.link.sent > peer.link.cleared  # it rides
+    def _may_report(self, peer: Peer) -> bool:
+        """Whether what there is to report leaves with this turn: it is waited for, or it rides."""
+        return peer.waits or (
+            peer.link.sent > peer.link.cleared
             and self._loop.time() - peer.reported_at >= REPORT_EVERY_S
         )
-        return (ready and self._core.owes_report(peer.index)) or self._due(peer)
 
     def _due(self, peer: Peer) -> bool:
         """Whether so much of it was taken that it may be waiting for room."""

@@ -81,7 +81,7 @@ class Files:
 
     def write(self, parts: Sequence[bytes]) -> None:
         """One batch."""
-        assert self._writer is not None
+        assert self._writer is not None, "a new journal begins with `start`"
         self._writer.write(parts)
 
     def sync(self) -> None:

@@ -108,30 +108,40 @@ class Journal:
     def append(self, *parts: bytes) -> None:
         """One record, given in parts, which must not change. It is in memory until the commit."""
         length = sum(map(len, parts))
-        self._parts += (record_head(length) + parts[0], *parts[1:])
+        self._parts += (record_head(length), *parts)
         self._pending_bytes += length
 
     def commit(self, then: Callable[[], None]) -> None:
         """Write all that was appended. `then` runs when it is safe: now, or later on this loop."""
+        if self.write():
+            then()
+            return
+        assert self._committer is not None and self._files.begun
+        parts, size = self._hand_over()
+        self._trouble.loop = asyncio.get_running_loop()
+        self._committer.commit(parts, size, then)
+
+    def write(self) -> bool:
+        """Write all that was appended, if that makes it safe; otherwise it takes a `commit`."""
         if self._trouble.error is not None:
             raise self._trouble.error
+        if self._committer is not None:
+            return False
+        if self._parts:
+            try:
+                self._files.write(self._hand_over()[0])
+            except OSError as error:
+                raise self._trouble.of(error) from error
+        return True
+
+    def _hand_over(self) -> tuple[list[bytes], int]:
+        """What was appended, and how many bytes it is; it is written now."""
         parts, self._parts = self._parts, []
         size, self._pending_bytes = self._pending_bytes, 0
         self._filled_bytes += size
         self.written_bytes += size
         self.commits += bool(parts)
-        if self._committer is not None:
-            assert self._files.begun, "a new journal begins with `start`"
-            self._trouble.loop = asyncio.get_running_loop()
-            self._committer.commit(parts, size, then)
-            return
-        if parts:
-            assert self._files.begun, "a new journal begins with `start`"
-            try:
-                self._files.write(parts)
-            except OSError as error:
-                raise self._trouble.of(error) from error
-        then()
+        return parts, size
 
     @property
     def directory(self) -> Path:

@@ -19,7 +19,7 @@ told that it was safe. So it is cut off, and everything else that does not fit i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct as Layout
@@ -32,7 +32,16 @@ from ordercast.errors import JournalError
 from ordercast.runtime.journal.checksum import crc32
 from ordercast.runtime.journal.zeros import has_hole, last_used
 
-__all__ = ["END", "SUFFIX", "Keys", "Segment", "file_head", "name_of", "record_head"]
+__all__ = [
+    "BATCH_BYTES_MORE",
+    "END",
+    "SUFFIX",
+    "Keys",
+    "Segment",
+    "file_head",
+    "name_of",
+    "record_head",
+]
 
 SUFFIX = ".segment"
 MAGIC = b"ordcast\n"
@@ -44,6 +53,8 @@ FILE_HEAD_BYTES_MAX = 2**16
 
 _FILE_HEAD = Layout("<8sII")
 _BATCH_HEAD = Layout("<IIII")
+BATCH_BYTES_MORE = _BATCH_HEAD.size + len(END)
+"""How much longer a batch is than its body."""
 _PLACE = Layout("<IIIQ")
 _LENGTH = Layout("<I")
 
@@ -72,8 +83,11 @@ class Keys(Struct, frozen=True):
         seed = crc32(file_head[: -_LENGTH.size])
         return cls(seed, crc32(b"marker", seed))
 
-    def batch_head(self, body: bytes, offset: int) -> bytes:
-        length, checksum = len(body), crc32(body, self.seed)
+    def batch_head(self, parts: Iterable[bytes], length: int, offset: int) -> bytes:
+        """For a body of so many bytes, given in parts."""
+        checksum = self.seed
+        for part in parts:
+            checksum = crc32(part, checksum)
         place = crc32(_PLACE.pack(self.marker, length, checksum, offset), self.seed)
         return _BATCH_HEAD.pack(self.marker, length, checksum, place)
 

@@ -7,11 +7,22 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ordercast.runtime.journal.segment import END, Keys, file_head, name_of, record_head
+from ordercast.runtime.journal.segment import (
+    BATCH_BYTES_MORE,
+    END,
+    Keys,
+    file_head,
+    name_of,
+    record_head,
+)
 
 __all__ = ["BATCH_BYTES_MAX", "SegmentWriter", "sync_directory", "sync_file"]
 
 BATCH_BYTES_MAX = 2**32 - 1
+COPIED_BYTES_MAX = 2**15
+"""A larger batch is written from where its parts are: to copy them would take longer."""
+PARTS_MAX = 1000
+"""So many the system takes at once, and two more."""
 AHEAD_BYTES = 4 << 20
 """So much is zeroed at a time where every batch is synced: a sync that finds the length of the
 file unchanged has less to do."""
@@ -67,20 +78,22 @@ class SegmentWriter:
 
     def write(self, parts: Sequence[bytes]) -> None:
         """One batch. What an error leaves of it in the file is for the next reader to cut off."""
-        body = b"".join(parts)
-        if len(body) > BATCH_BYTES_MAX:
-            raise OSError(errno.EFBIG, f"{len(body)} bytes are too many for one commit")
-        head = self._keys.batch_head(body, self.end)
-        length = len(head) + len(body) + len(END)
-        if self._ahead and self.end + length > self._zeroed:
-            self._zero(self.end + length)
-        written = os.writev(self._fd, (head, body, END))
-        if written != length:
+        size = sum(map(len, parts))
+        if size > BATCH_BYTES_MAX:
+            raise OSError(errno.EFBIG, f"{size} bytes are too many for one commit")
+        if size < COPIED_BYTES_MAX or len(parts) > PARTS_MAX:
+            parts = (b"".join(parts),)
+        whole = (self._keys.batch_head(parts, size, self.end), *parts, END)
+        end = self.end + BATCH_BYTES_MORE + size
+        if self._ahead and end > self._zeroed:
+            self._zero(end)
+        written = os.writev(self._fd, whole)
+        if written != end - self.end:
             # A full disk says so when it is asked for the rest.
-            rest = memoryview(head + body + END)
-            while written < length:
-                written += os.write(self._fd, rest[written:])
-        self.end += length
+            rest = memoryview(b"".join(whole))[written:]
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        self.end = end
 
     def sync(self) -> None:
         sync_file(self._fd)

@@ -15,6 +15,7 @@ from ordercast.runtime.frames import (
     Frame,
     FrameBuffer,
     Hello,
+    around,
     encode_frame,
 )
 from ordercast.runtime.link import ForgetfulPeerError
@@ -29,6 +30,8 @@ __all__ = ["Connection", "FinalPeerError", "ForeignPeerError"]
 HELLO_TIMEOUT_S = 5.0
 WRITE_BYTES = 2**20
 """So much may wait in the transport; the rest waits in the link."""
+LONG_BYTES = 2**15
+"""A packet as long as this is written from where it is."""
 LITTLE_BYTES = 1024
 """Whoever sends as little as this may well be waited for: it is seen to at once. What more brings
 is committed together with what comes from others in the same turn."""
@@ -72,7 +75,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def write(self, frame: Frame) -> None:
         """Nothing, if the connection has just broken: the link keeps what has to arrive."""
-        if not self._transport.is_closing():
+        if self._transport.is_closing():
+            return
+        if type(frame) is Data and len(frame.packets[-1]) >= LONG_BYTES and len(frame.packets) == 1:
+            before, after = around(frame)
+            self._transport.writelines((before, frame.packets[0], after))
+        else:
             self._transport.write(encode_frame(frame))
 
     def close(self) -> None:

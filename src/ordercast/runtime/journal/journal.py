@@ -116,7 +116,8 @@ class Journal:
         if self.write():
             then()
             return
-        assert self._committer is not None and self._files.begun
+        assert self._committer is not None
+        assert self._files.begun, "a new journal begins with `start`"
         parts, size = self._hand_over()
         self._trouble.loop = asyncio.get_running_loop()
         self._committer.commit(parts, size, then)

@@ -14,6 +14,7 @@ from ordercast.errors import PeerError
 from ordercast.runtime.frames import (
     FRAME_BYTES_MAX,
     HELLO_BYTES_MAX,
+    LENGTH,
     Ack,
     Ask,
     Bye,
@@ -22,6 +23,8 @@ from ordercast.runtime.frames import (
     FrameBuffer,
     Hello,
     Members,
+    around,
+    decode_frame,
     encode_frame,
 )
 
@@ -134,6 +137,22 @@ def test_a_stranger_may_not_send_long_frames_and_a_member_may() -> None:
     with pytest.raises(PeerError, match=f"from 1 to {HELLO_BYTES_MAX} are allowed"):
         list(Reader().feed(long))
     assert len(list(trusting_reader().feed(long))) == 1
+
+
+@given(
+    number=st.integers(1, 2**62 - 1),
+    received=st.integers(0, 2**62 - 1),
+    hurry=st.booleans(),
+    size=st.sampled_from([0, 1, 2**15, 2**16 - 1, 2**16, 300_000]),
+)
+def test_a_long_packet_is_framed_without_a_copy(
+    number: int, received: int, hurry: bool, size: int
+) -> None:
+    data = Data(number, [b"x" * size], received, hurry)
+    before, after = around(data)
+    frame = before + data.packets[0] + after
+    assert int.from_bytes(frame[:LENGTH]) == len(frame) - LENGTH
+    assert decode_frame(frame[LENGTH:]) == data
 
 
 def test_trust_counts_for_what_was_read_in_the_same_piece() -> None:

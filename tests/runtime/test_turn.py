@@ -81,6 +81,25 @@ def test_a_report_rides_on_what_is_sent_next(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(run())
 
 
+def test_whoever_leaves_reports_even_if_it_owes_no_acknowledgement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn, "REPORT_EVERY_S", float("inf"))
+
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, b):
+            here, there = a._node.core.links[1], b._node.core.links[0]
+            await a.send(b"to be reported")
+            await until(lambda: there.received == 1)
+            await b.send(b"with the acknowledgement, and without the report")
+            await until(lambda: here.received == 1)
+            assert (unreported(a), there.owes_ack) == (1, False)
+            await b.aclose()
+            await until(lambda: not unreported(a))
+
+    asyncio.run(run())
+
+
 def test_whoever_has_filled_its_window_hears_of_room() -> None:
     settings = Settings(window_bytes=10_000, heartbeat_s=30)
 

@@ -54,8 +54,8 @@ PAYLOAD_BYTES_MAX = 15 * 2**20
 PACKETS_MAX = 2**16
 BUFFER_BYTES = 16 * 2**10
 BUFFER_BYTES_BUSY = 256 * 2**10
-LITTLE_BYTES = BUFFER_BYTES // 2
-"""The buffer is looked after when more is in it than this."""
+SHORT_BYTES = BUFFER_BYTES // 2
+"""With no more than this in it, a buffer need not be looked after."""
 
 Number = Annotated[int, Meta(ge=1, lt=2**62)]
 Text = Annotated[str, Meta(max_length=300)]
@@ -173,7 +173,7 @@ class FrameBuffer:
         """So many bytes have been put there: every frame that is whole now."""
         self._end += nbytes
         end, view = self._end, self._view
-        if end > LENGTH and LENGTH + int.from_bytes(view[:LENGTH], "big") == end <= LITTLE_BYTES:
+        if end > LENGTH and LENGTH + int.from_bytes(view[:LENGTH], "big") == end <= SHORT_BYTES:
             self._end = 0  # one frame and nothing else, as most of the time
             return (decode_frame(view[LENGTH:end]),)
         return self._cut()

@@ -132,7 +132,7 @@ class Turn:
         for peer in self._everyone:
             index = peer.index
             if (unreported[index] and self._may_report(peer)) or (
-                taken[index] - peer.reported >= self._due_bytes and self._due(peer)
+                taken[index] - peer.reported >= self._due_bytes and not peer.dead
             ):
                 self._report(peer)
         if (core.started or self._protocols.hurried) and not self._stopped:
@@ -166,8 +166,8 @@ class Turn:
 
     def took(self, origin: int) -> None:
         """The application has taken something of this peer's."""
-        if self._due(self._peers[origin]):
-            self.stir()
+        if self._core.taken[origin] - self._peers[origin].reported >= self._due_bytes:
+            self.stir()  # it may be waiting for room
 
     def _mark(self) -> _Mark:
         """How far everything has come by now."""
@@ -198,11 +198,11 @@ class Turn:
             link = peer.link
             if link.cleared > link.written:
                 peer.pump(hurry=hurry)
-            if link.safe > link.told:
+            if link.safe > link.told or self._stopped:
                 # Whoever leaves has no time to lose: the peer may leave too, and wait for this.
                 if link.owes_ack_now or self._stopped:
                     self._tell(peer)
-                acks = True
+                acks = acks or link.owes_ack
         if self._report_timer is None and any(self._core.unreported):
             self._report_soon()
         if acks and self._ack_timer is None:
@@ -248,11 +248,6 @@ class Turn:
             peer.link.sent > peer.link.cleared
             and self._loop.time() - peer.reported_at >= REPORT_EVERY_S
         )
-
-    def _due(self, peer: Peer) -> bool:
-        """Whether so much of it was taken that it may be waiting for room."""
-        taken = self._core.taken[peer.index] - peer.reported
-        return taken >= self._due_bytes and not peer.dead
 
     def _report(self, peer: Peer) -> None:
         peer.reported = self._core.taken[peer.index]

@@ -20,6 +20,7 @@ from ordercast.protocols.catalog import (
     DisseminationEntry,
     OrderingEntry,
     combinations,
+    promises,
 )
 from ordercast.report.words import MEANINGS, property_words
 
@@ -56,6 +57,10 @@ def _catalog(page: Path) -> str:
         partners = [lower for upper, lower in combinations() if upper == entry.name]
         rows.insert(0, ("Ordering", f"gives *{_words(entry.order)}* order"))
         rows += [("Runs over", _links(partners)), ("Holds whoever crashes", _said(entry.promises))]
+        if entry.reliability is not None:
+            kept = promises(entry.name, partners[0], crashes=True)
+            more = [name for name in kept if name not in entry.promises]
+            rows.append(("Holds though a minority crashes", _said(more)))
     else:
         partners = [upper for upper, lower in combinations() if lower == entry.name]
         rows.insert(0, ("Dissemination", f"gives *{_words(entry.reliability)}* broadcast"))

@@ -32,6 +32,8 @@ TOO_MANY = {
     ("total_skeen", "subsets 2"),
     ("total_lamport", "subsets 1"),
     ("total_lamport", "subsets and a crash"),
+    ("total_consensus", "two broadcasts and a crash"),
+    ("total_consensus", "three broadcasts"),
 }
 """Worlds with more states than the limit, which are searched only in part."""
 

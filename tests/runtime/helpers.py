@@ -77,7 +77,7 @@ class Group:
             )
             for me in range(size)
         ]
-        uniform = catalog.DISSEMINATIONS[self.dissemination].reliability == "uniform"
+        uniform = catalog.uniform(self.ordering, self.dissemination)
         self.members = [
             groups.Group(node, name=RUN, algorithm=CHARTER, uniform=uniform) for node in self.nodes
         ]

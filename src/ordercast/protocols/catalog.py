@@ -26,6 +26,7 @@ __all__ = [
     "cost",
     "promises",
     "refusal",
+    "uniform",
 ]
 
 Entry = TypeVar("Entry")
@@ -86,42 +87,58 @@ def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, st
     """The names of the ordering and dissemination that best give what people know by two words.
 
     The catalog's own names are taken as they are. Without a reliability, the strongest that goes
-    with the ordering.
+    with the order.
     """
-    ordering = next((e for e in ORDERINGS.values() if order in (e.name, e.order)), None)
-    if ordering is None:
+    named = [entry for entry in ORDERINGS.values() if order in (entry.name, entry.order)]
+    if not named:
         words = sorted({entry.order for entry in ORDERINGS.values()} | set(ORDERINGS))
         raise UsageError(f"there is no order {order!r}: choose one of {', '.join(words)}")
-    fitting = [e for e in DISSEMINATIONS.values() if refusal(ordering, e) is None]
     if reliability in DISSEMINATIONS and reliability not in RELIABILITIES:
-        build(ordering.name, reliability, 0, 1)  # says why, if they do not go together
-        return ordering.name, reliability
-    if reliability is None:
-        reliability = max((entry.reliability for entry in fitting), key=RELIABILITIES.index)
-    if reliability not in RELIABILITIES:
+        build(named[0].name, reliability, 0, 1)  # says why, if they do not go together
+        return named[0].name, reliability
+    if reliability not in (None, *RELIABILITIES):
         words = list(dict.fromkeys((*RELIABILITIES, *DISSEMINATIONS)))
         raise UsageError(
             f"there is no reliability {reliability!r}: choose one of {', '.join(words)}"
         )
-    names = [entry.name for entry in fitting if entry.reliability == reliability]
-    if not names:
-        raise UsageError(
-            f"{ordering.name} talks to chosen processes, so that no message outlives a crash of "
-            f"those: it cannot be {reliability}, only best_effort"
-        )
-    simple = "best_effort" if ordering.destinations == "everyone" else "direct"
-    return ordering.name, next(name for name in (simple, *_PREFERRED) if name in names)
+    for level in reversed(RELIABILITIES) if reliability is None else (reliability,):
+        for ordering in named:
+            names = [e.name for e in DISSEMINATIONS.values() if _gives(ordering, e, level)]
+            if names:
+                simple = "best_effort" if ordering.destinations == "everyone" else "direct"
+                return ordering.name, next(n for n in (simple, *_PREFERRED) if n in names)
+    raise UsageError(
+        f"{named[0].name} talks to chosen processes, so that no message outlives a crash of "
+        f"those: it cannot be {reliability}, only best_effort"
+    )
+
+
+def _gives(ordering: OrderingEntry, dissemination: DisseminationEntry, reliability: str) -> bool:
+    """Do the two give this together? What is reliable by itself is more than enough for less."""
+    if refusal(ordering, dissemination) is not None:
+        return False
+    if ordering.reliability is None:
+        return dissemination.reliability == reliability
+    return RELIABILITIES.index(ordering.reliability) >= RELIABILITIES.index(reliability)
+
+
+def uniform(ordering: str, dissemination: str) -> bool:
+    """Does a process that delivers its own message know that a majority holds it?"""
+    upper, lower = _find(ORDERINGS, ordering), _find(DISSEMINATIONS, dissemination)
+    return "uniform" in (upper.reliability, lower.reliability)
 
 
 def promises(ordering: str, dissemination: str, *, crashes: bool) -> tuple[str, ...]:
     """The properties that this combination promises, by the names of the verdicts.
 
     Without a crash everyone delivers everything. With one, an ordering that talks to chosen
-    processes may wait for the dead for ever, and only a dissemination that outlives its senders
-    keeps its word.
+    processes may wait for the dead for ever, unless it sees to that itself, and only a
+    dissemination that outlives its senders keeps its word.
     """
     upper, lower = _find(ORDERINGS, ordering), _find(DISSEMINATIONS, dissemination)
-    return upper.promises + (lower.promises if crashes else _LIVE)
+    if not crashes or upper.reliability == "uniform":
+        return upper.promises + _LIVE
+    return upper.promises + lower.promises
 
 
 def cost(ordering: str, dissemination: str) -> Cost:

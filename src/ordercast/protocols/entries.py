@@ -72,6 +72,8 @@ class OrderingEntry:
     """What a crash does to it."""
     own: Cost | None = None
     """What it costs, if it talks to chosen processes; otherwise the dissemination decides."""
+    reliability: str | None = None
+    """What it gives by itself, though a minority crashes; otherwise the dissemination decides."""
 
     @property
     def destinations(self) -> Destinations:

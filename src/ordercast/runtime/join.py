@@ -162,7 +162,7 @@ def _log(directory: Path, me: str, group: str, index: int, manifest: Manifest) -
 def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:
     algorithm = f"{ordering} over {dissemination}"
     logger.info("%s: joined %r: %s", node.name, name, algorithm, extra=about("joined", node.name))
-    uniform = catalog.DISSEMINATIONS[dissemination].reliability == "uniform"
+    uniform = catalog.uniform(ordering, dissemination)
     return Group(node, name=name, algorithm=algorithm, uniform=uniform)
 
 

@@ -66,7 +66,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     @property
     def needs_majority(self) -> bool:
         """Whether nothing is delivered any more once half of the members are dead."""
-        return catalog.DISSEMINATIONS[self.dissemination].reliability == "uniform"
+        return catalog.uniform(self.ordering, self.dissemination)
 
     def check(self) -> None:
         """Say what is wrong before any process is started."""

@@ -88,7 +88,7 @@ def sample_of(assignment: Assignment, node: Node, log: WatchedLog, *, finished: 
 def _unstable(assignment: Assignment, node: Node) -> int:
     """As `Receipt.stable` has it: how many of one's own bundles no majority is known to hold."""
     lacking = node.core.standing.lacking.values()
-    if catalog.DISSEMINATIONS[assignment.dissemination].reliability == "uniform":
+    if catalog.uniform(assignment.ordering, assignment.dissemination):
         return sum(bits >> node.me & 1 for bits in lacking)
     one = catalog.ORDERINGS[assignment.ordering].destinations == "one"
     size = 1 if one else assignment.processes

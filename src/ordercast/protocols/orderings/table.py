@@ -9,6 +9,7 @@ from ordercast.protocols.orderings.causal_matrix import CausalMatrix
 from ordercast.protocols.orderings.causal_vector import CausalVector
 from ordercast.protocols.orderings.fifo import Fifo
 from ordercast.protocols.orderings.synchronous import Synchronous
+from ordercast.protocols.orderings.total_consensus import TotalConsensus
 from ordercast.protocols.orderings.total_coordinator import TotalCoordinator
 from ordercast.protocols.orderings.total_lamport import TotalLamport
 from ordercast.protocols.orderings.total_skeen import TotalSkeen
@@ -137,6 +138,19 @@ ORDERINGS = {
             counters=exactly("1"),
             crash="what the dead had a part in stays tentative, and later messages wait behind it",
             own=Cost(exactly("3*k"), exactly("k"), delays=exactly("3")),
+        ),
+        OrderingEntry(
+            name="total_consensus",
+            layer=TotalConsensus,
+            order="total",
+            reliability="uniform",
+            promises=(*_CAUSAL, *_TOTAL),
+            guarantee="one sequence for all, which extends causality and outlives any minority",
+            assumes="perfect links; fewer than half crash; crashes are suspected",
+            cost="n²-1 packets at most, 3 network delays; n-1 payload copies",
+            counters=exactly("0"),
+            crash="goes on while more than half are up, whoever they are",
+            own=Cost(at_most("n**2-1"), exactly("n-1"), delays=at_most("3")),
         ),
     )
 }

@@ -371,6 +371,117 @@ MUTANTS = [
         ),
     ),
     _m(
+        "total_consensus",
+        "votes for what it does not have",
+        (
+            "if self.proposal is not None and self.voted < self.round and self._has(self.proposal):",
+            "if self.proposal is not None and self.voted < self.round:",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "one vote too few",
+        ("if len(votes) >= self.quorum:", "if len(votes) >= self.quorum - 1:"),
+    ),
+    _m(
+        "total_consensus",
+        "a new coordinator asks nobody",
+        ("if len(known) < self.quorum:", "if not known:"),
+    ),
+    _m(
+        "total_consensus",
+        "a new coordinator is not bound by votes",
+        ("if latest.cut is not None:", "if False:"),
+    ),
+    _m(
+        "total_consensus",
+        "a new coordinator is bound by what died with its voters",
+        ("if not said.cut or self._has(said.cut)]", "]"),
+    ),
+    _m(
+        "total_consensus",
+        "nobody leaves a dead coordinator",
+        (
+            "if self.coordinator in self.suspected and (self.votes or self._news()):",
+            "if False:",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "nobody follows to a higher round",
+        (
+            "        if item.round > self.round:\n            yield from self._enter(item.round)\n",
+            "",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "votes for proposals of rounds that it has left",
+        (
+            "            if item.round == self.round:\n                self.proposal = item.cut\n",
+            "            self.proposal = item.cut\n",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "drops what comes too early",
+        ("self.later.setdefault(item.instance, []).append((source, item))", "pass"),
+    ),
+    _m(
+        "total_consensus",
+        "never tells of a decision",
+        ("        if not told:\n", "        if False:\n"),
+        ("elif isinstance(item, Round) and item.instance in self.past:", "elif False:"),
+    ),
+    _m(
+        "total_consensus",
+        "does not vote late",
+        ("            if not voted:  #", "            if False:  #"),
+    ),
+    _m(
+        "total_consensus",
+        "fetches nothing",
+        ("        if not self.suspected:\n            return\n", "        return\n"),
+    ),
+    _m(
+        "total_consensus",
+        "hands nothing on",
+        (
+            "for origin in sorted(self.suspected) if to not in (self.me, *self.suspected) else ():",
+            "for origin in ():",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "delivers its own first",
+        (
+            "for origin, count in enumerate(cut.counts):\n                while",
+            "for origin, count in sorted(enumerate(cut.counts), key=lambda c: c[0] != self.me):\n                while",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "delivers without having all of a cut",
+        (
+            "while self.undelivered and self._has(self.undelivered[0][1]):",
+            "while self.undelivered:",
+        ),
+        (
+            "while self.delivered[origin] < count:",
+            "while self.delivered[origin] < min(count, self.log.received.counts[origin]):",
+        ),
+    ),
+    _m(
+        "total_consensus",
+        "the next instance begins in any round",
+        ("self.round = self.last.round", "self.round = getattr(self, 'round', 0)"),
+    ),
+    _m(
+        "total_consensus",
+        "forgets what is not delivered here",
+        ("        self.log.kept_for[me] = self.delivered  #", "        #"),
+    ),
+    _m(
         "direct",
         "forgets the last destination",
         ("yield Transmit(remote, item)", "yield Transmit(remote[:-1], item)"),

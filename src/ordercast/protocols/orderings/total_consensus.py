@@ -21,8 +21,9 @@ Source      T. Chandra, S. Toueg, "Unreliable failure detectors for reliable dis
                                     which this cut was proposed first
     when the coordinator is suspected, and something waits:
                                     on to the next round; tell everyone, with one's last vote
-    coordinator of a later round:   wait for a majority to be in it; propose the cut of the latest
-                                    vote among theirs, and one's own choice if there is none
+    coordinator of a later round:   wait for a majority to be in it, and for all of the cuts they
+                                    voted for last; propose the cut of the latest vote among
+                                    theirs, and one's own choice if there is none
 
 Whoever raises its round says so, and whoever hears of a higher one follows. A vote speaks for the
 proposal as well. A decision that a later round may have had a part in is told to everyone, and so
@@ -172,13 +173,14 @@ class TotalConsensus(Ordering):
 
     def _fetch(self) -> Iterator[Effect]:
         """What a cut has and we lack, if its sender will not bring it."""
-        cut = self.undelivered[0][1] if self.undelivered else self.proposal
-        if cut is None:
+        if not self.suspected:
             return
+        cuts = [self.last, self.proposal, *(said.cut for said in self.rounds.values())]
         for origin in sorted(self.suspected):
+            wanted = max(cut.counts[origin] for cut in cuts if cut is not None)
             here = self.log.received.counts[origin]
             asked, end = self.pulled.get(origin, (origin, 0))
-            if here < cut.counts[origin] and (here >= end or asked in self.suspected):
+            if here < wanted and (here >= end or asked in self.suspected):
                 for holder in self.all_but(self.me, *self.suspected):
                     end = self.log.known[holder][origin]
                     if end > here:
@@ -280,11 +282,13 @@ class TotalConsensus(Ordering):
     def _own_choice(self) -> Cut | None:
         """What the coordinator proposes, if it may and there is anything."""
         if self.round > self.last.round:
-            if len(self.rounds) < self.quorum:
+            # What stands for messages that died with those who voted for it was never decided.
+            known = [said for said in self.rounds.values() if not said.cut or self._has(said.cut)]
+            if len(known) < self.quorum:
                 return None
-            voted = [said for said in self.rounds.values() if said.cut is not None]
-            if voted:
-                return max(voted, key=lambda said: said.voted).cut
+            latest = max(known, key=lambda said: said.voted if said.cut else NEVER)
+            if latest.cut is not None:
+                return latest.cut
         if self.undelivered or not self._news():
             return None
         return Cut(self.log.counts(), self.round)

@@ -125,6 +125,8 @@ SUBJECTS = (
     Ours("uniform/trace", *_UNIFORM, trace=True, remarks="recorded"),
     Ours("coordinator", "total_coordinator", "direct"),
     Ours("coordinator", "total_coordinator", "direct", way="batches"),
+    Ours("consensus", "total_consensus", "direct"),
+    Ours("consensus", "total_consensus", "direct", way="batches"),
     Ours("lamport", "total_lamport", "direct"),
     Ours("skeen", "total_skeen", "direct"),
 )

@@ -25,18 +25,22 @@ WAIT_S = 60
 pytestmark = pytest.mark.timeout(150)
 
 
-def group(program: str, **lines: list[str]) -> dict[str, list[str]]:
-    """Start a member for each name, give each its lines, and say what each has printed."""
-    peers = [f"{name}={where}" for name, where in addresses(*lines).items()]
-    members = {
+def started(program: str, *names: str) -> dict[str, subprocess.Popen[str]]:
+    peers = [f"{name}={where}" for name, where in addresses(*names).items()]
+    return {
         name: subprocess.Popen(
             [sys.executable, str(EXAMPLES / f"{program}.py"), "--me", name, "--peers", *peers],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for name in lines
+        for name in names
     }
+
+
+def group(program: str, **lines: list[str]) -> dict[str, list[str]]:
+    """Start a member for each name, give each its lines, and say what each has printed."""
+    members = started(program, *lines)
     try:
         for name, member in members.items():
             assert member.stdin is not None
@@ -190,3 +194,31 @@ def test_the_list_converges_whatever_causal_order_its_edits_come_in(data: st.Dat
             pass
     assert all(sum(counts.values()) == sum(map(len, sent.values())) for counts in seen.values())
     assert len({str(rga) for rga in replicas.values()}) == 1
+
+
+@pytest.mark.parametrize("dead", ["a", "c"])
+def test_the_store_goes_on_without_one_replica(dead: str) -> None:
+    """Even if it is the one that leads, which the first one by name does until then."""
+    replicas = started("kv", "a", "b", "c")
+
+    def ask(name: str, line: str) -> str:
+        stdin, stdout = replicas[name].stdin, replicas[name].stdout
+        assert stdin is not None
+        assert stdout is not None
+        print(line, file=stdin, flush=True)
+        return stdout.readline().rstrip("\n")
+
+    try:
+        assert [ask(name, f"cas {name} - 1") for name in replicas] == ["won a", "won b", "won c"]
+        replicas[dead].kill()
+        living = [name for name in replicas if name != dead]
+        assert [ask(name, f"cas {dead} 1 2") for name in living] == [
+            f"won {dead}",
+            f"lost {dead}",
+        ]
+        dumps = {ask(name, "dump") for name in living}
+        assert [json.loads(dump)[dead] for dump in dumps] == ["2"]
+    finally:
+        for replica in replicas.values():
+            replica.kill()
+            replica.communicate(timeout=WAIT_S)

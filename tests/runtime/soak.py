@@ -29,6 +29,8 @@ SUBJECTS = (
     ("causal_matrix", "relay"),
     ("total_coordinator", "direct"),
     ("total_skeen", "direct"),
+    ("total_consensus", "direct"),
+    ("total_consensus", "direct"),
 )
 
 

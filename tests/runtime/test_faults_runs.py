@@ -114,6 +114,7 @@ def test_each_kind_of_fault_and_nothing_is_lost(
         ("total_coordinator", "direct"),
         ("total_lamport", "direct"),
         ("total_skeen", "direct"),
+        ("total_consensus", "direct"),
         ("synchronous", "direct"),
         ("unordered", "relay"),
     ],
@@ -171,6 +172,31 @@ def test_who_is_dead_for_good_is_missed_and_the_others_come_to_rest(
     for me in (0, 1, 3):
         assert f"p{me} suspects p2" in what(outcome)
     assert [outcome.members[me].sent for me in (0, 1, 3)] == [MESSAGES] * 3
+
+
+@pytest.mark.parametrize(
+    ("faults", "dead"),
+    [
+        ("kill:0@400ms,kill:1@3s", [0, 1]),
+        ("kill:0@400ms+3s,partition:0,1|2,3,4@5s+3s", []),
+    ],
+)
+def test_total_order_goes_on_without_its_coordinator(
+    tmp_path: Path, faults: str, dead: list[int]
+) -> None:
+    asked = plan(faults, "total_consensus", "direct", processes=5, messages=60, interval_ms=120)
+    outcome, trace = run(asked, tmp_path)
+    assert outcome.quiesced
+    assert [crash.process for crash in outcome.crashed] == dead
+    assert broken_promises(trace) == []
+    assert {"causal", "total_gap_free", "uniform_agreement"} <= set(
+        trace.manifest.extra["promises"]
+    )
+    for me in {*range(5)} - {*dead}:
+        assert outcome.members[me].sent == 60
+    coordinators = {0, 1} if dead else {0}
+    for gone in coordinators:
+        assert any(f"suspects p{gone}" in words for words in what(outcome))
 
 
 @pytest.mark.parametrize("faults", ["pause:2@300ms+4s", "partition:0,1|2@300ms+4s"])

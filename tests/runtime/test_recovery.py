@@ -66,6 +66,8 @@ def broken_promises(trace: Trace, ordering: str, dissemination: str) -> list[str
         ("write", "total_coordinator", "direct"),
         ("disk", "total_lamport", "direct"),
         ("write", "total_skeen", "direct"),
+        ("write", "total_consensus", "direct"),
+        ("disk", "total_consensus", "direct"),
     ],
 )
 def test_killed_at_any_moment_and_back_as_if_nothing_had_happened(

@@ -37,6 +37,7 @@ CHOICES: tuple[tuple[str, str | None], ...] = (
     ("total_coordinator", None),
     ("total_lamport", None),
     ("total_skeen", None),
+    ("total", "uniform"),
     ("unordered", "uniform"),
 )
 ILLS = (

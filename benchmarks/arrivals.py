@@ -21,6 +21,8 @@ from ordercast.protocols.orderings.causal_history import Dependent
 from ordercast.protocols.orderings.causal_matrix import Mapped
 from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.protocols.orderings.fifo import Chained
+from ordercast.protocols.orderings.total_consensus import Cut, Vote
+from ordercast.protocols.orderings.total_consensus import Data as Broadcast
 from ordercast.protocols.orderings.total_coordinator import Request, Sequenced
 from ordercast.protocols.orderings.total_lamport import Release, Ticket
 from ordercast.protocols.orderings.total_lamport import Request as TicketRequest
@@ -162,6 +164,16 @@ def _lamport(count: int) -> list[Arrival]:
     return asked + sorted(released, key=lambda arrival: arrival[0] == 0)
 
 
+def _consensus(count: int) -> list[Arrival]:
+    """All messages come; then a majority votes for a cut after each of them, for the last first."""
+    messages, counts, votes = _messages(count), [0] * SIZE, []
+    for instance, message in enumerate(messages):
+        counts[message.id.origin] = message.id.number
+        vote = Vote(instance, 0, Cut(tuple(counts), 0))
+        votes += [(process, vote) for process in range(SIZE // 2 + 1)]
+    return [(m.id.origin, Broadcast(m)) for m in messages] + votes[::-1]
+
+
 def _majority(count: int) -> list[Arrival]:
     """All are heard of once, and patience runs out; then the quorum speaks, on the last first."""
     quorum = tuple(range(SIZE // 2 + 1))
@@ -225,6 +237,7 @@ SUBJECTS = [
     Subject("total_coordinator", "direct", "reversed", _late(_sequence, _reversed)),
     Subject("total_lamport", "direct", "first ticket released last", _lamport),
     Subject("total_skeen", "direct", "final stamps reversed", _skeen),
+    Subject("total_consensus", "direct", "votes reversed", _consensus),
     Subject("unordered", "relay", "reversed", _late(_bare, _reversed)),
     Subject("unordered", "majority", "quorum on the last one first", _majority),
     Subject("unordered", "majority_acks", "gap", _acks(_gap)),

@@ -23,6 +23,8 @@ UNIFORM = "ordercast uniform/journal"
 UNIFORM_SYNCED = "ordercast uniform/journal/synced"
 """The same with the journal synced to the disk."""
 TOTAL = "ordercast coordinator"
+CONSENSUS = "ordercast consensus"
+"""The total order that goes on when any one crashes, as PySyncObj's does."""
 MANY = "/many"
 """Ends the name of a subject that sends with `send_many` and receives message by message."""
 BATCHES = "/batches"
@@ -128,6 +130,7 @@ RATIOS = (
     *_next_to("total order: ≥ 5× Corosync CPG", ("corosync",), 5, ours=TOTAL),
     *_next_to("total order: ≥ 10× JGroups SEQUENCER", ("jgroups, sequencer",), 10, ours=TOTAL),
     *_next_to("total order: ≥ 40× PySyncObj", ("pysyncobj",), 40, ours=TOTAL),
+    *_next_to("total order by consensus: ≥ 40× PySyncObj", ("pysyncobj",), 40, ours=CONSENSUS),
     *_next_to("synced: ≥ 20× JetStream with 3 replicas", ("jetstream",), 20, ours=UNIFORM_SYNCED),
     _speed("the recorder costs at most 15 %", (WITHOUT_TRACE,), 0.85, ours=WITH_TRACE,
            their_tls=True, sizes=(3, 5)),

@@ -210,7 +210,7 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
 def test_algorithms_lists_the_catalog(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["algorithms", "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)
-    assert len(tables["orderings"]) == 10
+    assert len(tables["orderings"]) == 11
     assert len(tables["disseminations"]) == 6
 
 

@@ -216,7 +216,7 @@ def test_why_a_message_is_held() -> None:
     [
         ({"order": "best"}, "no order 'best'"),
         ({"reliability": "perfect"}, "no reliability 'perfect'"),
-        ({"order": "total", "reliability": "uniform"}, "cannot be uniform"),
+        ({"order": "total_skeen", "reliability": "uniform"}, "cannot be uniform"),
         ({"peers": {"a": "10.0.0.1:7000"}, "listen": "127.0.0.1"}, "in the clear"),
         ({"peers": "nowhere"}, "does not say who the members are"),
         ({"me": "x"}, "'x' is not in the list"),

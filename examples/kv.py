@@ -2,12 +2,13 @@
 
 Every replica applies the same writes in the same order, so all of them hold the same at the end.
 And since everyone sees the same winner, compare-and-set needs no lock: of those who try at the
-same time, the one whose message comes first in the one order succeeds, everywhere.
+same time, the one whose message comes first in the one order succeeds, everywhere. If a replica
+dies, the others stand still for two seconds at most, and go on.
 
     python examples/kv.py --demo
     python examples/kv.py --me a --peers a=127.0.0.1:7001 b=127.0.0.1:7002 c=127.0.0.1:7003
 
-Commands on stdin: get K, put K V, cas K OLD NEW, add K (by compare-and-set), sync, dump.
+Commands on stdin: get K, put K V, cas K OLD NEW, add K (by compare-and-set), sync, meet, dump.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import ordercast
 
 
 class Store:
-    """One replica. Reads are local: `sync` first to see what others have written by now."""
+    """One replica. Reads are local: `sync` first to see all that was written by now."""
 
     def __init__(self, group: ordercast.Group) -> None:
         self.data: dict[str, str] = {}
@@ -45,8 +46,12 @@ class Store:
                 return new
 
     async def sync(self) -> None:
-        """Everything that anyone wrote before it synced as often as we have is here."""
-        await self._send("sync")
+        """Whatever anyone has seen done is done here: this has its place after all of it."""
+        await self._do("sync")
+
+    async def meet(self) -> None:
+        """Wait until all replicas have come to this, as often as we have."""
+        await self._send("meet")
         await self._rounds.complete()
 
     async def follow(self) -> None:
@@ -64,7 +69,7 @@ class Store:
                 if self.data.get(key) != old:
                     return False
                 self.data[key] = new
-            case ["sync"]:
+            case ["meet"]:
                 self._rounds.came(sender)
         return True
 
@@ -94,6 +99,8 @@ async def run(group: ordercast.Group) -> None:
                 await store.add(key)
             case ["sync"]:
                 await store.sync()
+            case ["meet"]:
+                await store.meet()
             case ["dump"]:
                 print(json.dumps(store.data, sort_keys=True), flush=True)
             case words:
@@ -108,7 +115,7 @@ async def demo(members: dict[str, Member]) -> None:
         await member.tell(f"put last-writer {member.name}")
         for _ in range(20):
             await member.tell("add counter")
-        await member.tell("sync")
+        await member.tell("meet")
         await member.tell("dump")
     said = {name: [await m.hear(), await m.hear()] for name, m in members.items()}
     winners = [name for name, (outcome, _) in said.items() if outcome == "won leader"]

@@ -103,7 +103,7 @@ def test_all_replicas_of_the_store_end_equal_and_one_caller_wins_each_race() -> 
                 *(f"put key{number} {name}" for number in races),
                 *["add total"] * 5,
                 "cas race0 nobody x",
-                "sync",
+                "meet",
                 "dump",
                 "end",
             ]
@@ -216,7 +216,7 @@ def test_the_store_goes_on_without_one_replica(dead: str) -> None:
             f"won {dead}",
             f"lost {dead}",
         ]
-        dumps = {ask(name, "dump") for name in living}
+        dumps = {ask(name, "sync\ndump") for name in living}
         assert [json.loads(dump)[dead] for dump in dumps] == ["2"]
     finally:
         for replica in replicas.values():

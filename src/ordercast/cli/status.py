@@ -60,6 +60,7 @@ def _rows(status: Status) -> list[tuple[str, str]]:
     ]
     rows = [
         ("present", present + "".join(absent)),
+        *([("leader", status.leader)] if status.leader is not None else []),
         ("sent", f"{counted(status.sent, 'message')}, {status.waiting} about to leave"),
         (
             "delivered",
@@ -69,8 +70,8 @@ def _rows(status: Status) -> list[tuple[str, str]]:
             "taken",
             f"up to position {status.taken}; {counted(status.queued, 'message')} wait to be taken",
         ),
-        ("window", f"{_size(status.window_used_bytes)} of {_size(status.window_bytes)} in use"),
-        ("held", f"{status.held} bundles" if status.held else "nothing"),
+        ("window", _window(status)),
+        ("held", counted(status.held, "bundle") if status.held else "nothing"),
         *(("", str(hold)) for hold in status.why_held),
     ]
     if failed := status.failed_handshakes:
@@ -80,6 +81,12 @@ def _rows(status: Status) -> list[tuple[str, str]]:
         place = f"segment {journal.segment} at {_size(journal.segment_bytes)}"
         rows.append(("journal", f"{journal.directory}, {place}, {journal.commits} commits"))
     return rows
+
+
+def _window(status: Status) -> str:
+    used = f"{_size(status.window_used_bytes)} of {_size(status.window_bytes)} in use"
+    slow = [p.name for p in status.peers if p.window_used_bytes > status.window_bytes]
+    return f"{used}: sending waits for {', '.join(slow)}" if slow else used
 
 
 def _peers(status: Status) -> Table:

@@ -151,7 +151,7 @@ def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], l
     for plan in plans:
         parsed_faults(lambda text: parse_faults(text, Network()), plan)
     return combine(
-        orderings=_orderings(options.ordering),
+        orderings=_orderings(options.ordering, options.reliability),
         disseminations=None
         if lower is None
         else _names("--dissemination", lower, catalog.DISSEMINATIONS),
@@ -165,11 +165,11 @@ def _configurations(options: argparse.Namespace) -> tuple[list[Configuration], l
     )
 
 
-def _orderings(text: str) -> list[str]:
+def _orderings(text: str, reliability: str) -> list[str]:
     """By people's words, or by their own names."""
     if text == "all":
         return list(catalog.ORDERINGS)
-    return list(dict.fromkeys(catalog.choose(word)[0] for word in _split(text)))
+    return list(dict.fromkeys(catalog.choose(word, reliability)[0] for word in _split(text)))
 
 
 def _split(text: str) -> list[str]:

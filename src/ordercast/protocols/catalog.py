@@ -94,8 +94,10 @@ def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, st
         words = sorted({entry.order for entry in ORDERINGS.values()} | set(ORDERINGS))
         raise UsageError(f"there is no order {order!r}: choose one of {', '.join(words)}")
     if reliability in DISSEMINATIONS and reliability not in RELIABILITIES:
-        build(named[0].name, reliability, 0, 1)  # says why, if they do not go together
-        return named[0].name, reliability
+        lower = DISSEMINATIONS[reliability]
+        ordering = next((e for e in named if refusal(e, lower) is None), named[0])
+        build(ordering.name, reliability, 0, 1)  # says why, if they do not go together
+        return ordering.name, reliability
     if reliability not in (None, *RELIABILITIES):
         words = list(dict.fromkeys((*RELIABILITIES, *DISSEMINATIONS)))
         raise UsageError(

@@ -80,6 +80,11 @@ class Ordering(Layer, ABC):
     accepts_at_once: ClassVar[bool] = True
     """Does a message count as sent when the user asks, or when the ordering says `Accept`?"""
 
+    @property
+    def coordinator(self) -> int | None:
+        """The process that everyone's order depends on right now, if there is one."""
+        return None
+
     @abstractmethod
     def send(self, message: Message) -> Iterable[Effect]:
         """The user here sends a message."""

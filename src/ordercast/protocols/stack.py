@@ -101,14 +101,16 @@ class Stack:
             if self.ordering.destinations == "one":
                 raise UsageError(f"{self.ordering.name} sends to one process: name it")
             return None
+        destinations = tuple(sorted(set(to)))
         for layer in (self.ordering, self.dissemination):
+            if layer.destinations == "everyone" and destinations == tuple(range(self.size)):
+                return None
             if layer.destinations == "everyone":
                 ordering = self.ordering.for_some or self.ordering.name
                 raise UsageError(
                     f"{layer.name} carries broadcasts only: send to everyone, or choose "
                     f"{ordering} over direct, which carries messages for some"
                 )
-        destinations = tuple(sorted(set(to)))
         if not destinations:
             raise UsageError("a message needs a destination: give one, or None for everyone")
         if self.ordering.destinations == "one" and len(destinations) != 1:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ordercast.errors import OrdercastError
+from ordercast.protocols import catalog
 from ordercast.runtime.detector import Detector
 from ordercast.runtime.frames import Bye, Hello
 from ordercast.runtime.inputs import LoggedCore
@@ -41,6 +42,8 @@ class Company:
         self._inputs = inputs
         self._on_change = on_change
         self.peers = {index: self._peer(index, weather, seed) for index in self._core.links}
+        self._told_leader: str | None = None
+        self._told_waiting: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Peer]:
         return iter(self.peers.values())
@@ -63,7 +66,32 @@ class Company:
         """Members that have hung up on us for good, and what they said."""
         return {peer.name: peer.refused for peer in self if peer.refused}
 
+    @property
+    def leader(self) -> str | None:
+        """Whom everyone's order depends on now, if on anyone."""
+        index = self._core.stack.ordering.coordinator
+        return None if index is None else self._node.names[index]
+
     # What heartbeats tell.
+
+    def look(self) -> None:
+        """Say what may puzzle people: that another leads, and whom a send waits for in vain."""
+        name, leader = self._node.name, self.leader
+        if leader is not None and leader != self._told_leader:
+            logger.info("%s: %s leads", name, leader, extra=about("leader", name, leader))
+        self._told_leader = leader
+        away = tuple(
+            peer.name
+            for peer in self
+            if not peer.link.open and not peer.dead and self._node.outgoing.waits_for(peer.index)
+        )
+        if away and away != self._told_waiting:
+            text = (
+                f"sending waits until {' and '.join(away)} can take more: nothing is heard of "
+                f"{'it' if len(away) == 1 else 'them'}, and window_bytes are under way"
+            )
+            logger.warning("%s: %s", name, text, extra=about("waits", name))
+        self._told_waiting = away
 
     def suspect(self, process: int) -> None:
         """Someone has reason to think that this member has crashed."""
@@ -94,6 +122,7 @@ class Company:
                 name = self._node.name
                 peer.connection.part(f"{name} declared {peer.name} dead: {reason}", final=True)
             self._inputs.other("bury", process)
+            self._look_at_majority()
             self.changed()
 
     # What connections tell.
@@ -162,6 +191,19 @@ class Company:
         self._node.stir()
 
     # Little things.
+
+    def _look_at_majority(self) -> None:
+        """If too few are left for the algorithm, nothing will ever happen here: say so."""
+        stack, name = self._core.stack, self._node.name
+        algorithm = stack.ordering.name, stack.dissemination.name
+        left = stack.size - len(self.dead)
+        if catalog.uniform(*algorithm) and 2 * left <= stack.size:
+            text = (
+                f"only {left} of {stack.size} members {'is' if left == 1 else 'are'} left, and "
+                f"{' over '.join(algorithm)} needs {stack.size // 2 + 1}: nothing will be "
+                "delivered any more"
+            )
+            logger.error("%s: %s", name, text, extra=about("majority_lost", name))
 
     def _outnumbered(self) -> bool:
         """Whether those we have not given up are the smaller part of the group. Of two halves the

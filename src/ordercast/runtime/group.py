@@ -195,6 +195,7 @@ class Group:
             present=self._names((node.me, *node.company.present)),
             suspected=self._names(node.company.suspected),
             dead=self._names(node.company.dead),
+            leader=node.company.leader,
         )
 
     def why_held(self) -> list[Hold]:

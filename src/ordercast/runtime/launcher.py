@@ -165,7 +165,7 @@ async def _run(plan: Plan, crew: Crew) -> str | None:
     if plan.needs_majority and left <= plan.processes // 2:
         rest = f"only {left} {'is' if left == 1 else 'are'}" if left else "none is"
         return (
-            f"{plan.dissemination} waits for more than half of the {plan.processes} members, and "
+            f"{plan.waits} waits for more than half of the {plan.processes} members, and "
             f"{rest} left"
         )
     return None

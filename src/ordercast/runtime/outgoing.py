@@ -178,14 +178,19 @@ class Outgoing:
         crowded = self._full or self._barred or self.bytes >= self.limit
         self.busy = crowded or self._node.over
 
+    def waits_for(self, process: int) -> bool:
+        """Has it so much of ours to take that nothing more is sent?"""
+        standing = self._node.core.standing
+        return standing.owed[process] - standing.taken[process] > self._node.settings.window_bytes
+
     def stuck_on(self, process: int) -> bool:
         """Is it this member's application that others wait for? Not if there is little that was
         delivered to it: then someone else holds the rest up."""
-        standing, settings = self._node.core.standing, self._node.settings
-        owed = standing.owed[process] - standing.taken[process]
-        if owed <= settings.window_bytes:
+        if not self.waits_for(process):
             return False
-        return owed - standing.undelivered(process) >= settings.told_bytes
+        standing = self._node.core.standing
+        taken = standing.taken[process] + standing.undelivered(process)
+        return standing.owed[process] - taken >= self._node.settings.told_bytes
 
     def flush(self) -> None:
         """Hand what there is to the protocol, as one bundle if that can be."""

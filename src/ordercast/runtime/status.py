@@ -63,6 +63,7 @@ class Status(Struct, frozen=True, kw_only=True):
     present: tuple[str, ...]
     suspected: tuple[str, ...]
     dead: tuple[str, ...]
+    leader: str | None
     sent: int
     """Messages that have left; `waiting` more are about to."""
     waiting: int
@@ -110,6 +111,7 @@ def status_of(group: Group) -> Status:
         present=view.present,
         suspected=view.suspected,
         dead=view.dead,
+        leader=view.leader,
         sent=core.sent,
         waiting=len(node.outgoing),
         bundles_sent=node.bundles_sent,

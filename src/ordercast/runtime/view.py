@@ -18,3 +18,5 @@ class View(Struct, frozen=True):
     """Thought to be down; a suspicion may be withdrawn."""
     dead: tuple[str, ...]
     """Given up for good."""
+    leader: str | None
+    """Whom everyone's order depends on right now, as far as is known here; None if on nobody."""

@@ -53,6 +53,10 @@ class CausalCoordinator(Ordering):
         self.awaited: set[MessageId] = set()
         """Our own messages to ourselves that have not come back yet."""
 
+    @property
+    def coordinator(self) -> int:
+        return COORDINATOR
+
     def send(self, message: Message) -> Iterable[Effect]:
         if message.addressed_to(self.me):
             self.awaited.add(message.id)

@@ -61,6 +61,10 @@ class TotalCoordinator(Ordering):
         self.early: dict[MessageId | None, Message] = {}
         self.awaited: set[MessageId] = set()
 
+    @property
+    def coordinator(self) -> int:
+        return SEQUENCER
+
     def send(self, message: Message) -> Iterable[Effect]:
         if message.addressed_to(self.me):
             self.awaited.add(message.id)

@@ -80,10 +80,15 @@ class Crowd:
             self.arrive(random.randrange(len(self.links)))
 
     def rest(self) -> None:
-        """Suspicions become right, and everything arrives."""
+        """The dead are suspected, and everything arrives. Of the others, one is suspected by
+        nobody; about the rest, each goes on thinking what it thought."""
+        trusted = {self.random.choice(sorted(self.up))} if self.random.random() < 0.5 else self.up
         for me in sorted(self.up):
             for other in self.stacks[me].ordering.all_but(me):
-                (self.trust if other in self.up else self.suspect)(me, other)
+                if other not in self.up:
+                    self.suspect(me, other)
+                elif other in trusted:
+                    self.trust(me, other)
         while self.links:
             self.arrive(self.random.randrange(len(self.links)))
 
@@ -101,7 +106,11 @@ class Crowd:
         assert not missed, f"{missed} of members that are up were never delivered"
 
 
-@pytest.mark.parametrize("seed", range(often(400, long=20_000)))
+FOUND = (2915, 5290, 8832, 10177)
+"""Stories in which a member could not fetch what only those had whom it suspected."""
+
+
+@pytest.mark.parametrize("seed", sorted({*range(often(400, long=40_000)), *FOUND}))
 def test_one_sequence_whatever_is_suspected(seed: int) -> None:
     size = 3 + seed % 5
     crowd = Crowd(size, seed)

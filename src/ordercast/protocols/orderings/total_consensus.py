@@ -99,8 +99,8 @@ class TotalConsensus(Ordering):
         self.log = Retained(me, size)
         self.delivered = [0] * size
         self.log.kept_for[me] = self.delivered  # what is not delivered here is kept for us
-        self.pulled: dict[int, tuple[int, int]] = {}
-        """By origin, whom we asked for what we lack, and up to which number it has that."""
+        self.pulled: dict[int, dict[int, int]] = {}
+        """By origin, whom we asked for what we lack, and up to which number they have that."""
         self.handed_on: dict[int, tuple[int, int]] = {}
         """By origin that is suspected, to which coordinator, and up to which number."""
         # Past instances
@@ -179,14 +179,20 @@ class TotalConsensus(Ordering):
         for origin in sorted(self.suspected):
             wanted = max(cut.counts[origin] for cut in cuts if cut is not None)
             here = self.log.received.counts[origin]
-            asked, end = self.pulled.get(origin, (origin, 0))
-            if here < wanted and (here >= end or asked in self.suspected):
-                for holder in self.all_but(self.me, *self.suspected):
-                    end = self.log.known[holder][origin]
-                    if end > here:
-                        self.pulled[origin] = holder, end
-                        yield Spread(Pull(origin, here), (holder,))
-                        break
+            asked = self.pulled.setdefault(origin, {})
+            coming = (end > here for holder, end in asked.items() if holder not in self.suspected)
+            if here < wanted and not any(coming):
+                yield from self._pull(origin, here, asked)
+
+    def _pull(self, origin: int, here: int, asked: dict[int, int]) -> Iterator[Effect]:
+        """From one who has it and will answer; if there is none, from all who may."""
+        for holder in (*self.all_but(self.me, *self.suspected), *sorted(self.suspected)):
+            end = self.log.known[holder][origin]
+            if end > max(here, asked.get(holder, 0)):
+                asked[holder] = end
+                yield Spread(Pull(origin, here), (holder,))
+                if holder not in self.suspected:
+                    return
 
     def _serve(self, source: int, pull: Pull) -> Iterator[Effect]:
         if pull.origin >= self.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ import pytest
 import ordercast
 from ordercast.errors import SetupError, UsageError
 from ordercast.pipeline.cluster import address_towards
+from ordercast.pipeline.jvm import interruptible
 from ordercast.pipeline.session import _start, open_session, session
 from ordercast.pipeline.settings import settings_for
 from ordercast.pipeline.shipping import in_tasks, is_local, local_path, pack, plainly
@@ -383,3 +385,14 @@ def test_a_script_that_does_not_stop_its_session_ends_quietly(tmp_path: Path) ->
     done = python(program, tmp_path, TMPDIR=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_the_bridge_logs_and_raises_as_well_is_not_shown_twice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As py4j does if the connection with a killed Java is reset, and not closed."""
+    with interruptible():
+        logging.error("Exception while sending command.")
+        logging.error("anything else")
+    logging.error("Exception while sending command.")
+    assert caplog.messages == ["anything else", "Exception while sending command."]

@@ -132,6 +132,12 @@ def interrupted() -> bool:
     return bool(_came)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """The bridge logs some errors with a traceback, as when the JVM is gone, and raises them, too:
+    whoever gets them says what is wrong."""
+    return record.msg != "Exception while sending command."
+
+
 @contextmanager
 def interruptible() -> Iterator[Callable[[], None]]:
     """Within it, Ctrl-C ends the JVM before it is heard; so does SIGTERM, where someone listens.
@@ -153,12 +159,14 @@ def interruptible() -> Iterator[Callable[[], None]]:
             signal.signal(one, end)
 
     listen()
+    logging.root.addFilter(_is_news)
     try:
         yield listen
     except Exception:
         if not _came:
             raise
     finally:
+        logging.root.removeFilter(_is_news)
         for one, who in theirs.items():
             if signal.getsignal(one) is end:
                 signal.signal(one, who)

@@ -105,6 +105,10 @@ def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
         (GROUP + MEMBERS + "[settings]\nwindow_bytes = 0\n", "[settings]: window_bytes = 0: choo"),
         (GROUP + MEMBERS + "[settings]\nlinger_s = -1\n", "[settings]: linger_s = -1.0: choose"),
         (GROUP + MEMBERS + "[settings]\nheartbeat_s = nan\n", "[settings]: heartbeat_s = nan"),
+        (
+            GROUP + MEMBERS + "[settings]\nsuspect_phi = 500\n",
+            "[settings]: suspect_phi = 500.0: ch",
+        ),
         (GROUP, "nothing says who the members are: write a table [members], or group.peers"),
         (GROUP + 'peers = "via:x:1?size=2"\n' + MEMBERS, "both [members] and group.peers say who"),
         (GROUP + '[members]\nb = "127.0.0.1:1"\n', "[members]: 'a' is not one of b"),

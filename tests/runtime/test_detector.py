@@ -222,6 +222,7 @@ def test_a_process_that_was_stopped_itself_suspects_nobody(
     "wrong",
     [
         {"threshold": 0.0},
+        {"threshold": 1e-300},
         {"threshold": 301.0},
         {"threshold": math.nan},
         {"window": 1},

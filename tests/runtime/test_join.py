@@ -252,9 +252,16 @@ def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: st
 
 @pytest.mark.parametrize(
     "options",
-    [{"window_bytes": "4"}, {"linger_s": None}, {"dead_after_s": True}, {"suspect_phi": 0}],
+    [
+        {"window_bytes": "4"},
+        {"linger_s": None},
+        {"dead_after_s": True},
+        {"suspect_phi": 0},
+        {"suspect_phi": 301},
+        {"suspect_phi": 1e-300},
+    ],
 )
-def test_a_setting_that_is_no_number_is_told(options: dict[str, Any]) -> None:
+def test_a_setting_that_cannot_be_is_told(options: dict[str, Any]) -> None:
     [(name, value)] = options.items()
     with pytest.raises(UsageError, match=f"{name} = {value!r}: choose"):
         ordercast.Settings(**options)

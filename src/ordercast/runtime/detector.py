@@ -22,10 +22,10 @@ from statistics import NormalDist
 
 from ordercast.errors import UsageError
 
-__all__ = ["Attention", "Detector"]
+__all__ = ["THRESHOLD_MAX", "THRESHOLD_MIN", "Attention", "Detector"]
 
-THRESHOLD_MAX = 300.0
-"""Beyond it the probability is too small for a float."""
+THRESHOLD_MIN, THRESHOLD_MAX = 0.001, 300.0
+"""Beyond them the probability is too near to 1 or to 0 for a float."""
 TAIL_FROM = 37.0
 """From so many deviations on, a series is more exact than `erfc`, which fades to zero."""
 DEVIATIONS_MAX = 1e9
@@ -46,8 +46,10 @@ class Detector:
     ) -> None:
         """`first_estimate_s` is the period that the process has promised. The mean is never taken
         for less, so any traffic may count as a heartbeat: a burst makes nobody impatient."""
-        if not 0 < threshold <= THRESHOLD_MAX:
-            raise UsageError(f"a threshold of {threshold}: choose up to {THRESHOLD_MAX:g}")
+        if not THRESHOLD_MIN <= threshold <= THRESHOLD_MAX:
+            raise UsageError(
+                f"a threshold of {threshold}: choose from {THRESHOLD_MIN:g} to {THRESHOLD_MAX:g}"
+            )
         if window < 2:
             raise UsageError(f"a window of {window} heartbeats: choose 2 or more")
         if not (min_deviation_s > 0 and acceptable_pause_s >= 0 and first_estimate_s > 0):

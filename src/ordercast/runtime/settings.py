@@ -7,6 +7,7 @@ import math
 from msgspec import UNSET, Struct, UnsetType
 
 from ordercast.errors import UsageError
+from ordercast.runtime.detector import THRESHOLD_MAX, THRESHOLD_MIN
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES
 
 __all__ = ["Settings"]
@@ -41,6 +42,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value not in (None, UNSET) and not (_is_number(value) and 0 < value < math.inf):
                 raise UsageError(f"{name} = {value!r}: choose more than 0")
+        if not THRESHOLD_MIN <= self.suspect_phi <= THRESHOLD_MAX:
+            raise UsageError(
+                f"suspect_phi = {self.suspect_phi!r}: choose from {THRESHOLD_MIN:g} to "
+                f"{THRESHOLD_MAX:g}"
+            )
         for name in ("linger_s", "keep_bytes", "excerpt_chars"):
             value = getattr(self, name)
             if not (_is_number(value) and 0 <= value < math.inf):

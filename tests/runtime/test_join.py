@@ -215,6 +215,8 @@ def test_why_a_message_is_held() -> None:
     ("options", "words"),
     [
         ({"order": "best"}, "no order 'best'"),
+        ({"order": "Casual"}, r"no order 'Casual' \(did you mean causal\?\): choose one of causal"),
+        ({"reliability": "unifrom"}, r"'unifrom' \(did you mean uniform\?\): choose one of best_"),
         ({"reliability": "perfect"}, "no reliability 'perfect'"),
         ({"order": "total_skeen", "reliability": "uniform"}, "cannot be uniform"),
         ({"peers": {"a": "10.0.0.1:7000"}, "listen": "127.0.0.1"}, "in the clear"),

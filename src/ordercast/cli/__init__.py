@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -24,6 +23,7 @@ from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
 from ordercast.cli.stopping import Terminated, terminable
 from ordercast.errors import OrdercastError
+from ordercast.spelling import did_you_mean
 
 __all__ = ["VERBS", "main", "parser"]
 
@@ -58,6 +58,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see '{self.prog} --help')\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            words = [str(choice) for choice in action.choices]
+            near = did_you_mean(value, words)
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {value!r}{near}: choose from {', '.join(words)}"
+            )
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """What nobody knows is told by the verb that was given it, which knows its own flags."""
         options, unknown = self.parse_known_args(args, namespace)
@@ -70,8 +78,8 @@ def _unknown(words: list[str], verb: argparse.ArgumentParser) -> str:
     told = []
     for word in words:
         flag = word.partition("=")[0]
-        near = get_close_matches(flag, verb._option_string_actions) if flag[:1] == "-" else []
-        told.append(f"{word} (did you mean {' or '.join(near)}?)" if near else word)
+        near = did_you_mean(flag, verb._option_string_actions) if flag[:1] == "-" else ""
+        told.append(f"{word}{near}")
     return f"unrecognized arguments: {' '.join(told)}"
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ordercast.protocols import catalog
+from ordercast.spelling import did_you_mean
 
 __all__ = ["add_algorithm_arguments", "chosen", "promised_order"]
 
@@ -32,9 +33,10 @@ def promised_order(text: str) -> str:
     """For verbs that judge: a word, or the name of an ordering, whose first part is such a word. A
     mistyped name may have that, too."""
     if "_" in text and text not in catalog.ORDERINGS:
+        near = did_you_mean(text, catalog.ORDERINGS)
         raise argparse.ArgumentTypeError(
-            f"there is no order {text!r}: choose a word such as fifo, causal or total, or a name "
-            "that 'ordercast algorithms' lists"
+            f"there is no order {text!r}{near}: choose a word such as fifo, causal or total, or a "
+            "name that 'ordercast algorithms' lists"
         )
     return text
 

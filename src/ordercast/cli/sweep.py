@@ -34,6 +34,7 @@ from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
 from ordercast.simulator.plan import Network, check_size
+from ordercast.spelling import did_you_mean
 from ordercast.sweep.configuration import Configuration, LeftOut, To, combine
 from ordercast.trace.verdicts import Outcome, exit_code
 
@@ -180,7 +181,10 @@ def _names(flag: str, text: str, known: Collection[str]) -> list[str]:
     words = list(known) if text == "all" else _split(text)
     for word in words:
         if word not in known:
-            raise UsageError(f"{flag}: there is no {word!r}: choose from {', '.join(known)}, all")
+            near = did_you_mean(word, known)
+            raise UsageError(
+                f"{flag}: there is no {word!r}{near}: choose from {', '.join(known)}, all"
+            )
     return words
 
 

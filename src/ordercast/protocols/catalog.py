@@ -12,6 +12,7 @@ from ordercast.protocols.disseminations.table import DISSEMINATIONS
 from ordercast.protocols.entries import Amount, Cost, DisseminationEntry, OrderingEntry
 from ordercast.protocols.orderings.table import ORDERINGS
 from ordercast.protocols.stack import Stack
+from ordercast.spelling import did_you_mean
 
 __all__ = [
     "DISSEMINATIONS",
@@ -92,7 +93,7 @@ def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, st
     named = [entry for entry in ORDERINGS.values() if order in (entry.name, entry.order)]
     if not named:
         words = sorted({entry.order for entry in ORDERINGS.values()} | set(ORDERINGS))
-        raise UsageError(f"there is no order {order!r}: choose one of {', '.join(words)}")
+        raise _unknown("order", order, words)
     if reliability in DISSEMINATIONS and reliability not in RELIABILITIES:
         lower = DISSEMINATIONS[reliability]
         ordering = next((e for e in named if refusal(e, lower) is None), named[0])
@@ -100,9 +101,7 @@ def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, st
         return ordering.name, reliability
     if reliability not in (None, *RELIABILITIES):
         words = list(dict.fromkeys((*RELIABILITIES, *DISSEMINATIONS)))
-        raise UsageError(
-            f"there is no reliability {reliability!r}: choose one of {', '.join(words)}"
-        )
+        raise _unknown("reliability", reliability, words)
     for level in reversed(RELIABILITIES) if reliability is None else (reliability,):
         for ordering in named:
             names = [e.name for e in DISSEMINATIONS.values() if _gives(ordering, e, level)]
@@ -151,5 +150,13 @@ def cost(ordering: str, dissemination: str) -> Cost:
 
 def _find(entries: dict[str, Entry], name: str) -> Entry:
     if name not in entries:
-        raise UsageError(f"there is no {name!r} in the catalog: choose one of {', '.join(entries)}")
+        near = did_you_mean(name, entries)
+        raise UsageError(
+            f"there is no {name!r} in the catalog{near}: choose one of {', '.join(entries)}"
+        )
     return entries[name]
+
+
+def _unknown(what: str, word: object, known: list[str]) -> UsageError:
+    near = did_you_mean(word, known)
+    return UsageError(f"there is no {what} {word!r}{near}: choose one of {', '.join(known)}")

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.spelling import did_you_mean
 from ordercast.trace.manifest import Manifest
 
 __all__ = [
@@ -187,7 +188,8 @@ def properties_of_order(order: str) -> tuple[str, ...]:
     """What must hold when someone promises an order, by a word or by an algorithm's name."""
     word = _word(order)
     if word is None:
-        raise UsageError(f"there is no order {order!r}: choose one of {', '.join(_BY_ORDER)}")
+        near = did_you_mean(order, _BY_ORDER)
+        raise UsageError(f"there is no order {order!r}{near}: choose one of {', '.join(_BY_ORDER)}")
     return _BY_ORDER[word]
 
 
@@ -216,7 +218,10 @@ def properties_named(names: Iterable[str]) -> tuple[str, ...]:
         raise UsageError(f"nothing is to be judged: choose from {', '.join(PROPERTIES)}")
     for name in wanted:
         if name not in PROPERTIES:
-            raise UsageError(f"there is no property {name!r}: choose from {', '.join(PROPERTIES)}")
+            near = did_you_mean(name, PROPERTIES)
+            raise UsageError(
+                f"there is no property {name!r}{near}: choose from {', '.join(PROPERTIES)}"
+            )
     return tuple(name for name in PROPERTIES if name in wanted)
 
 

@@ -90,8 +90,8 @@ def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
         ("group = 3\n", "group: expected a table, got 'int'"),
         ('[group]\nname = "a/b"\n' + MEMBERS, "group.name: 'a/b' cannot be the name of a group"),
         (GROUP + 'order = "best"\n' + MEMBERS, "[group]: there is no order 'best'"),
-        (GROUP + 'ordre = "fifo"\n' + MEMBERS, "group.ordre: there is no such key; [group] may"),
-        (GROUP + MEMBERS + "[nodes]\n", "nodes: there is no such table; there are [group], "),
+        (GROUP + 'ordre = "fifo"\n' + MEMBERS, "no such key (did you mean order?); [group] may"),
+        (GROUP + MEMBERS + "[nodes]\n", "no such table (did you mean node?); there are [group], "),
         (GROUP + MEMBERS + "[node]\nport = 1\n", "node.port: there is no such key"),
         (GROUP + MEMBERS + "[node]\njournal = 1\n", "node.journal: expected 'str', got 'int'"),
         (

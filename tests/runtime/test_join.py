@@ -269,6 +269,24 @@ def test_a_setting_that_cannot_be_is_told(options: dict[str, Any]) -> None:
         ordercast.Settings(**options)
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("typo", "there is no setting 'typo': choose from window_bytes, "),
+        (
+            "heartbeat",
+            "'heartbeat' (did you mean heartbeat_s?): choose from window_bytes, linger_s",
+        ),
+    ],
+)
+def test_a_setting_that_there_is_not_is_told_with_those_that_there_are(
+    name: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        ordercast.Settings(**{name: 1})
+    assert sentence in str(raised.value)
+
+
 def test_a_choice_is_listed_once() -> None:
     with pytest.raises(UsageError) as raised:
         catalog.choose("causal", "unifrom")

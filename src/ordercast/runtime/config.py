@@ -37,6 +37,7 @@ from ordercast.protocols import catalog
 from ordercast.runtime.discovery import Address, Answer, from_toml, parse_peers
 from ordercast.runtime.keys import check_name
 from ordercast.runtime.settings import Settings
+from ordercast.spelling import did_you_mean
 
 __all__ = ["Config", "load"]
 
@@ -147,15 +148,17 @@ def _check_keys(path: Path, document: dict[str, Any]) -> None:
     for name, table in document.items():
         if name not in _File.__struct_fields__:
             known = ", ".join(f"[{table}]" for table in _File.__struct_fields__)
-            raise UsageError(f"{path}, {name}: there is no such table; there are {known}")
+            near = did_you_mean(name, _File.__struct_fields__)
+            raise UsageError(f"{path}, {name}: there is no such table{near}; there are {known}")
         fields = _TABLES[name].__struct_fields__ if name in _TABLES else ()
         if (
             fields
             and isinstance(table, dict)
             and (unknown := [k for k in table if k not in fields])
         ):
+            near = did_you_mean(unknown[0], fields)
             raise UsageError(
-                f"{path}, {name}.{unknown[0]}: there is no such key; [{name}] may have "
+                f"{path}, {name}.{unknown[0]}: there is no such key{near}; [{name}] may have "
                 f"{', '.join(fields)}"
             )
 

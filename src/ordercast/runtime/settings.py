@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, StructMeta, UnsetType
 
 from ordercast.errors import UsageError
 from ordercast.runtime.detector import THRESHOLD_MAX, THRESHOLD_MIN
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES
+from ordercast.spelling import did_you_mean
 
 __all__ = ["Settings"]
 
 DEAD_AFTER_S = 30.0
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class _Named(StructMeta):
+    """Whoever asks for a setting that there is not is told which there are; a struct has no other
+    place for that."""
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        for name in named:
+            if name not in self.__struct_fields__:
+                near = did_you_mean(name, self.__struct_fields__)
+                raise UsageError(
+                    f"there is no setting {name!r}{near}: choose from "
+                    f"{', '.join(self.__struct_fields__)}"
+                )
+        return super().__call__(*values, **named)
+
+
+class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
     """The defaults suit a local network."""
 
     window_bytes: int = 4 * 2**20

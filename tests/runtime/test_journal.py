@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -330,6 +331,34 @@ def test_another_members_journal_is_refused(
     with pytest.raises(JournalError, match=words):
         Journal(tmp_path, identity=identity)
     assert read(tmp_path) == (b"", [])
+
+
+@pytest.mark.parametrize(
+    ("charter", "words"),
+    [
+        (
+            "total_consensus over direct, 3 members (1a2b3c4d)",
+            "is of fifo over relay, and this member was started with total_consensus over direct: ",
+        ),
+        (
+            "fifo over relay, 4 members (5e6f7a8b)",
+            "of a group of 3 members (1a2b3c4d), and this member was started with 4 members (5e6f7",
+        ),
+    ],
+)
+def test_a_journal_of_another_algorithm_or_group_says_which_and_what_to_do(
+    tmp_path: Path, charter: str, words: str
+) -> None:
+    identity = IDENTITY | {"charter": "fifo over relay, 3 members (1a2b3c4d)"}
+    journal = Journal(tmp_path, identity=identity)
+    journal.start(b"")
+    journal.close()
+    with pytest.raises(JournalError, match=re.escape(words)) as raised:
+        Journal(tmp_path, identity=identity | {"charter": charter})
+    assert "charter" not in str(raised.value)
+    assert "the whole group afresh, with new journals" in str(raised.value)
+    with pytest.raises(JournalError, match="member = 'a', and this member has member = 'b'"):
+        Journal(tmp_path, identity=identity | {"charter": charter, "member": "b"})
 
 
 def test_a_journal_of_another_version_is_refused(tmp_path: Path) -> None:

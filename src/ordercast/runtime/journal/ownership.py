@@ -12,6 +12,9 @@ from ordercast.runtime.journal.writer import sync_directory
 
 __all__ = ["compare", "lock", "make"]
 
+CHARTER = "charter"
+"""What all members agree on, such as `fifo over relay, 3 members (1a2b3c4d)`."""
+
 
 def lock(directory: Path) -> int:
     """A file that is ours until it is closed or we die. A child made by fork alone inherits it."""
@@ -40,10 +43,30 @@ def make(directory: Path) -> None:
 
 
 def compare(directory: Path, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    for field in sorted(found.keys() | wanted.keys()):
+    """The charter comes last: of another member's journal it says the least."""
+    for field in sorted(found.keys() | wanted.keys(), key=lambda name: (name == CHARTER, name)):
         if found.get(field) != wanted.get(field):
+            if field == CHARTER and field in found and field in wanted:
+                raise _another_charter(directory, found[field], wanted[field])
             raise JournalError(
                 f"the journal in {directory} was written with {field} = {found.get(field)!r}, and "
                 f"this member has {field} = {wanted.get(field)!r}: give it a directory of its own, "
                 "or the settings that the journal was written with"
             )
+
+
+def _another_charter(directory: Path, found: str, wanted: str) -> JournalError:
+    """In the words of whoever has to mend it."""
+    (was, were), (now, are) = (text.partition(", ")[::2] for text in (found, wanted))
+    if was != now:
+        ordering, _, dissemination = was.partition(" over ")
+        return JournalError(
+            f"the journal in {directory} is of {was}, and this member was started with {now}: go "
+            f"on with order {ordering!r} and reliability {dissemination!r}, or start the whole "
+            "group afresh, with new journals"
+        )
+    return JournalError(
+        f"the journal in {directory} is of a group of {were}, and this member was started with "
+        f"{are}, where the brackets stand for their names: start it with the members that the "
+        "journal is of, or the whole group afresh, with new journals"
+    )

@@ -116,7 +116,15 @@ def test_a_scenario_can_be_played_and_its_trace_kept(
         (["simulate", "--faults", f"crash:0@{'9' * 400}ms"], "… is longer than any run"),
         (["simulate", "--to", "some"], "causal_vector sends to everyone only"),
         (["simulate", "--ordering", "synchronous", "--to", "some"], "sends to one only"),
-        (["simulate", "--threshold", "2"], "takes no threshold"),
+        (
+            ["simulate", "--threshold", "2"],
+            "no threshold: choose the dissemination majority or maj",
+        ),
+        (
+            ["simulate", "--order", "total_consensus", "--threshold", "2"],
+            "total_consensus waits for more than half of the processes, and only that keeps its pr",
+        ),
+        (["simulate", "--order", "total_skeen", "--threshold", "2"], "no threshold: leave it out"),
         (
             ["simulate", "--ordering", "total_skeen", "--dissemination", "relay"],
             "total_skeen talks to chosen processes",

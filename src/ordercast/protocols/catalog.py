@@ -76,12 +76,27 @@ def build(
     if size < 1 or not 0 <= me < size:
         raise UsageError(f"process {me} cannot be in a group of {size}")
     if threshold is not None and "threshold" not in lower.options:
-        raise UsageError(f"{dissemination} waits for no majority, so it takes no threshold")
+        raise UsageError(_no_threshold(upper, lower))
     given = {"threshold": threshold, "seed": seed}
     options: dict[str, Any] = {
         name: given[name] for name in lower.options if given[name] is not None
     }
     return Stack(upper.layer(me, size), lower.layer(me, size, **options))
+
+
+def _no_threshold(ordering: OrderingEntry, dissemination: DisseminationEntry) -> str:
+    if ordering.reliability == "uniform":
+        return (
+            f"{ordering.name} waits for more than half of the processes, and only that keeps its "
+            "promises: leave out the threshold"
+        )
+    able = [
+        entry.name
+        for entry in DISSEMINATIONS.values()
+        if "threshold" in entry.options and refusal(ordering, entry) is None
+    ]
+    instead = f"choose the dissemination {' or '.join(able)}" if able else "leave it out"
+    return f"{dissemination.name} waits for no majority, so it takes no threshold: {instead}"
 
 
 def choose(order: str, reliability: str | None = "best_effort") -> tuple[str, str]:

@@ -387,7 +387,8 @@ def test_whoever_is_not_there_is_told_as_the_system_says_it() -> None:
 def test_whoever_waits_in_vain_is_told_for_whom() -> None:
     async def run() -> None:
         seen: list[str] = []
-        with pytest.raises(ordercast.DiscoveryError, match="no connection with b, c"):
+        told = "no connection with b, c: check that they are running and can reach this member$"
+        with pytest.raises(ordercast.DiscoveryError, match=told):
             async with ordercast.join(
                 "g",
                 me="a",

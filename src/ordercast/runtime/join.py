@@ -227,4 +227,4 @@ async def _why_not(node: Node) -> str:
     absent = [peer for peer in node.company if not peer.link.open]
     await asyncio.gather(*map(look_up, absent))
     found += (peer.trouble for peer in absent if peer.trouble is not None)
-    return "; ".join(found) or "are they running, and where they were found?"
+    return "; ".join(found) or "check that they are running and can reach this member"

@@ -57,6 +57,14 @@ def test_simulate_says_what_happened(capsys: pytest.CaptureFixture[str], tmp_pat
     assert summary["quiesced"] is True
 
 
+def test_a_majority_that_is_lost_is_told_as_run_tells_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    simulate("--order", "total_consensus", "--faults", "crash:1@5ms,crash:2@8ms")
+    told = "total_consensus waits for more than half of the 3 members, and only 1 is left\n"
+    assert f" of virtual time: {told}" in capsys.readouterr().out
+
+
 def test_who_waits_for_whom_is_told_and_kept(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -47,6 +47,30 @@ def test_the_manifest_promises_what_was_run_and_the_run_keeps_it() -> None:
     assert "uniform_agreement" not in record(crashed).manifest.extra["promises"]
 
 
+@pytest.mark.parametrize(
+    ("order", "reliability", "threshold", "rest"),
+    [
+        ("causal", "uniform", None, False),
+        ("total", "uniform", None, False),
+        ("fifo", "majority", 1, True),  # one is enough, says whoever chose that
+        ("causal", "reliable", None, True),
+        ("total", "best_effort", None, True),  # waits for process 0 alone
+    ],
+)
+def test_a_run_that_lost_its_majority_has_not_come_to_rest(
+    order: str, reliability: str, threshold: int | None, rest: bool
+) -> None:
+    crashes = (Crash(1, at_us=5_000), Crash(2, at_us=8_000))
+    plan = Plan(3, 7, crashes=crashes, traffic=Traffic(4))
+    trace = record(plan, order=order, reliability=reliability, threshold=threshold)
+    assert trace.manifest.quiesced is rest
+    promised = trace.manifest.extra["promises"]
+    outcomes = {v.property: v.verdict for v in judge(trace, promised)}
+    assert "violated" not in outcomes.values()
+    if not rest:
+        assert outcomes["validity"] == "unknown"
+
+
 def test_it_can_be_written_and_read_again(tmp_path: Path) -> None:
     trace = record(PLAN)
     with TraceWriter(tmp_path / "out") as writer:

@@ -106,6 +106,13 @@ def broken(one: Configuration, verdicts: list[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.verdict == "violated" and v.property in one.promises]
 
 
+def test_without_a_majority_nothing_is_owed_and_so_nothing_is_violated() -> None:
+    lost = Configuration("fifo", "majority_acks", 3, 4, faults="crash:1@5ms, crash:2@8ms")
+    [row], _ = sweep(configurations=[lost])
+    assert (row.failed, row.quiesced, outcome([row])) == (0, 0, "unknown")
+    assert row.verdicts["validity"].violated == 0
+
+
 def test_a_broken_promise_is_found_and_one_that_is_kept_is_not(rows: list[Row]) -> None:
     good, weak, mixed = rows
     assert (good.outcome, good.failed, good.failure) == ("holds", 0, None)
@@ -241,7 +248,7 @@ def test_a_run_that_breaks_off_says_how_to_see_it_again(monkeypatch: pytest.Monk
     def broken(*_: Any, **__: Any) -> None:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(simulated, "simulate", broken)
+    monkeypatch.setattr(simulated, "simulate_named", broken)
     with pytest.raises(OrdercastError, match="AssertionError: a bug; see it again: ordercast sim"):
         sweep()
 

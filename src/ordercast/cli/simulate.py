@@ -24,8 +24,8 @@ from ordercast.oracle import told
 from ordercast.protocols import catalog
 from ordercast.simulator.faults import GRAMMAR, parse_faults
 from ordercast.simulator.plan import Network, Plan, Traffic
-from ordercast.simulator.recording import manifest_of
-from ordercast.simulator.run import Ending, simulate
+from ordercast.simulator.recording import manifest_of, simulate_named
+from ordercast.simulator.run import Ending
 from ordercast.simulator.scenario import Block, Scenario, parse, render
 from ordercast.trace.directory import TraceWriter
 from ordercast.trace.event import Event
@@ -152,11 +152,9 @@ def _run(
 ) -> Ending:
     with steps() as progress:
         progress.begin(f"simulating {counted(plan.size, 'process')}")
-        return simulate(
-            plan,
-            build=lambda me, size: catalog.build(
-                ordering, dissemination, me, size, threshold=threshold, seed=plan.seed
-            ),
+        return simulate_named(
+            *(plan, ordering, dissemination),
+            threshold=threshold,
             run=run,
             write=write,
             narrate=narrate,
@@ -228,12 +226,13 @@ def _print_summary(options: argparse.Namespace, run: str, tally: _Tally, ending:
         print(json.dumps(summary))
         return
     rest = "came to rest" if ending.quiesced else "did not come to rest"
+    why = "" if ending.obstacle is None else f": {ending.obstacle}"
     came = "1 delivery" if summary["delivered"] == 1 else f"{summary['delivered']} deliveries"
     if tally.held:
         came += f", {tally.held} of them after a wait of up to {duration(tally.longest_us)}"
     print(
         f"{run}: {counted(summary['sent'], 'message')} sent, {came}; "
-        f"{rest} after {duration(ending.virtual_us)} of virtual time"
+        f"{rest} after {duration(ending.virtual_us)} of virtual time{why}"
     )
     for process, held in ending.waiting[:WAITING_SHOWN]:
         print(f"p{process} still holds {held}")

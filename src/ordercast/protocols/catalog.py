@@ -27,6 +27,7 @@ __all__ = [
     "cost",
     "promises",
     "refusal",
+    "too_few",
     "uniform",
 ]
 
@@ -142,6 +143,24 @@ def uniform(ordering: str, dissemination: str) -> bool:
     """Does a process that delivers its own message know that a majority holds it?"""
     upper, lower = _find(ORDERINGS, ordering), _find(DISSEMINATIONS, dissemination)
     return "uniform" in (upper.reliability, lower.reliability)
+
+
+def too_few(
+    ordering: str, dissemination: str, size: int, left: int, *, threshold: int | None = None
+) -> str | None:
+    """Why a group of which only so many are left owes nobody a delivery any more; None if it does.
+
+    Whoever waits for a majority promises something only while fewer than half crash.
+    """
+    if not uniform(ordering, dissemination) or left >= (threshold or size // 2 + 1):
+        return None
+    by_itself = ORDERINGS[ordering].reliability == "uniform"
+    many = "more than half" if threshold is None else threshold
+    rest = f"only {left} {'is' if left == 1 else 'are'}" if left else "none is"
+    return (
+        f"{ordering if by_itself else dissemination} waits for {many} of the {size} members, and "
+        f"{rest} left"
+    )
 
 
 def promises(ordering: str, dissemination: str, *, crashes: bool) -> tuple[str, ...]:

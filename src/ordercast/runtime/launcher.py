@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ordercast.errors import OrdercastError, UsageError
+from ordercast.protocols import catalog
 from ordercast.runtime.child import Child
 from ordercast.runtime.collect import Tally, collect, manifest_of
 from ordercast.runtime.crew import Crew
@@ -162,10 +163,4 @@ async def _run(plan: Plan, crew: Crew) -> str | None:
     except TimeoutError:
         return f"its time of {plan.timeout_s:g} s was up"
     left = plan.processes - len(crew.crashed)
-    if plan.needs_majority and left <= plan.processes // 2:
-        rest = f"only {left} {'is' if left == 1 else 'are'}" if left else "none is"
-        return (
-            f"{plan.waits} waits for more than half of the {plan.processes} members, and "
-            f"{rest} left"
-        )
-    return None
+    return catalog.too_few(plan.ordering, plan.dissemination, plan.processes, left)

@@ -63,17 +63,6 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Whether the members talk through proxies."""
         return self.live or self.faults.of_the_network
 
-    @property
-    def needs_majority(self) -> bool:
-        """Whether nothing is delivered any more once half of the members are dead."""
-        return catalog.uniform(self.ordering, self.dissemination)
-
-    @property
-    def waits(self) -> str:
-        """The layer that does, if the two need a majority."""
-        by_itself = catalog.ORDERINGS[self.ordering].reliability == "uniform"
-        return self.ordering if by_itself else self.dissemination
-
     def check(self) -> None:
         """Say what is wrong before any process is started."""
         if not 1 <= self.processes <= PROCESSES_MAX:

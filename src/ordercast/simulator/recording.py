@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from ordercast.protocols import catalog
 from ordercast.simulator.plan import Plan
 from ordercast.simulator.run import Ending, simulate
+from ordercast.simulator.world import Narrator
 from ordercast.trace.directory import Trace
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.waits import write_waits
 
-__all__ = ["manifest_of", "record"]
+__all__ = ["manifest_of", "record", "simulate_named"]
 
 
 def record(
@@ -28,15 +32,37 @@ def record(
     """
     ordering, dissemination = catalog.choose(order, reliability)
     events: list[Event] = []
+    ending = simulate_named(
+        *(plan, ordering, dissemination), threshold=threshold, run=run, write=events.append
+    )
+    return Trace.of(manifest_of(plan, ending, run, ordering, dissemination), events)
+
+
+def simulate_named(
+    plan: Plan,
+    ordering: str,
+    dissemination: str,
+    *,
+    threshold: int | None = None,
+    run: str,
+    write: Callable[[Event], None],
+    narrate: Narrator | None = None,
+) -> Ending:
+    """`simulate` two algorithms of the catalog, of which it is known how many processes they need:
+    a run that has lost its majority has not come to rest, here as between real processes."""
     ending = simulate(
         plan,
         build=lambda me, size: catalog.build(
             ordering, dissemination, me, size, threshold=threshold, seed=plan.seed
         ),
         run=run,
-        write=events.append,
+        write=write,
+        narrate=narrate,
     )
-    return Trace.of(manifest_of(plan, ending, run, ordering, dissemination), events)
+    obstacle = catalog.too_few(
+        *(ordering, dissemination, plan.size, ending.left), threshold=threshold
+    )
+    return ending if obstacle is None else replace(ending, quiesced=False, obstacle=obstacle)
 
 
 def manifest_of(

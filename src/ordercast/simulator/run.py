@@ -18,12 +18,16 @@ __all__ = ["Ending", "simulate"]
 @dataclass(frozen=True, slots=True)
 class Ending:
     quiesced: bool
-    """Did the run come to rest before its time was up?"""
+    """Did the run come to rest before its time was up, with enough processes to go on?"""
     virtual_us: int
     waiting: tuple[tuple[int, Held], ...]
     """Who still held what when the run ended, and what it was waiting for."""
     held: tuple[tuple[int, Held], ...]
     """The first messages that had to wait, and what for."""
+    left: int
+    """Processes that did not crash."""
+    obstacle: str | None = None
+    """Why those who are left owe nobody a delivery, if they do not."""
 
 
 def simulate(
@@ -60,7 +64,8 @@ def simulate(
         if member.up
         for held in member.stack.held()
     )
-    return Ending(quiesced, world.now_us, waiting, tuple(world.held))
+    left = sum(member.up for member in world.processes)
+    return Ending(quiesced, world.now_us, waiting, tuple(world.held), left)
 
 
 def _schedule(world: World, process: int, traffic: Traffic, random: Random) -> None:

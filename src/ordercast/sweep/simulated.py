@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ordercast.errors import OrdercastError
-from ordercast.simulator.run import simulate
+from ordercast.simulator.recording import simulate_named
 from ordercast.sweep.configuration import Configuration
 from ordercast.trace.event import Event
 from ordercast.trace.parquet import arrow_schema
@@ -33,9 +33,9 @@ class Simulated:
         self.name = configuration.run(seed)
         events: list[Event] = []
         try:
-            self.ending = simulate(
-                configuration.plan(seed),
-                build=lambda me, _: configuration.build(me, seed),
+            self.ending = simulate_named(
+                *(configuration.plan(seed), configuration.ordering, configuration.dissemination),
+                threshold=configuration.threshold,
                 run=self.name,
                 write=events.append,
             )

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from ordercast.errors import (
         JournalError,
         OrdercastError,
+        OutcomeUnknownError,
         PeerError,
+        RemovedError,
         SetupError,
         TraceError,
         UsageError,
     )
+    from ordercast.replica.replica import Machine, Replica
+    from ordercast.replica.replicate import replicate
     from ordercast.runtime.discovery import DiscoveryError
     from ordercast.runtime.group import Batch, Delivery, Group, View
     from ordercast.runtime.holds import Hold
@@ -40,10 +44,14 @@ __all__ = [
     "Group",
     "Hold",
     "JournalError",
+    "Machine",
     "OrdercastError",
+    "OutcomeUnknownError",
     "PeerError",
     "Receipt",
     "Receipts",
+    "RemovedError",
+    "Replica",
     "Settings",
     "SetupError",
     "Status",
@@ -51,17 +59,22 @@ __all__ = [
     "UsageError",
     "View",
     "join",
+    "replicate",
 ]
 
 _HOMES = {
     "errors": (
         "JournalError",
         "OrdercastError",
+        "OutcomeUnknownError",
         "PeerError",
+        "RemovedError",
         "SetupError",
         "TraceError",
         "UsageError",
     ),
+    "replica.replica": ("Machine", "Replica"),
+    "replica.replicate": ("replicate",),
     "runtime.discovery": ("DiscoveryError",),
     "runtime.group": ("Batch", "Delivery", "Group", "View"),
     "runtime.holds": ("Hold",),

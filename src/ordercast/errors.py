@@ -10,7 +10,9 @@ __all__ = [
     "CheckpointError",
     "JournalError",
     "OrdercastError",
+    "OutcomeUnknownError",
     "PeerError",
+    "RemovedError",
     "SetupError",
     "TraceError",
     "UnusableError",
@@ -40,6 +42,14 @@ class UnusableError(TraceError):
 
 class JournalError(OrdercastError):
     """A member's journal cannot be read or written: which file, where in it, and what to do."""
+
+
+class RemovedError(OrdercastError):
+    """This replica is not a member of its group any more."""
+
+
+class OutcomeUnknownError(OrdercastError):
+    """A command was carried out, but what came of it is not known here."""
 
 
 class CheckpointError(OrdercastError):

@@ -12,9 +12,11 @@ from ordercast.runtime.frames import (
     Ask,
     Bye,
     Data,
+    Fetch,
     Frame,
     FrameBuffer,
     Hello,
+    Knock,
     around,
     encode_frame,
 )
@@ -104,8 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = True
         if self._dialled is not None:
             self._dialled.trouble = None
-        loop = asyncio.get_running_loop()
-        self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
+        self._await_hello()
         if not self._reception.opened(self):
             self.refuse(PeerError("too many at the door have not said who they are"))
         elif self._dialled is not None and self._dialled.dead:
@@ -176,14 +177,25 @@ class Connection(asyncio.BufferedProtocol):
             self._greet(frame)
         elif isinstance(frame, Bye):
             self._farewell(frame)
-        elif isinstance(frame, Ask) and peer is None and self._dialled is None:
-            self._hello_timer.cancel()
-            self.write(self._reception.asked(frame, self._transport))
-            self.close()
+        elif isinstance(frame, Ask | Knock | Fetch) and peer is None and self._dialled is None:
+            self._answer(frame)
         elif peer is None:
             raise PeerError(f"a {type(frame).__name__} frame came before any hello")
         else:
             raise PeerError(f"a {type(frame).__name__} frame is out of place here")
+
+    def _answer(self, frame: Ask | Knock | Fetch) -> None:
+        """To somebody who calls without coming in. Whoever fetches will want the next piece."""
+        self._hello_timer.cancel()
+        self.write(self._reception.door.answer(frame, self._transport))
+        if isinstance(frame, Fetch):
+            self._await_hello()
+        else:
+            self.close()
+
+    def _await_hello(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
 
     def _greet(self, hello: Hello) -> None:
         if self._peer or self._doubted or self._introduced:

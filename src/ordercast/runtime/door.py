@@ -10,7 +10,7 @@ import logging
 import os
 import ssl
 from socket import gaierror
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.complaints import Complaints
@@ -22,6 +22,9 @@ from ordercast.runtime.frames import (
     VERSION,
     Ask,
     Bye,
+    Fetch,
+    Frame,
+    Knock,
     Members,
     decode_frame,
     encode_frame,
@@ -35,13 +38,21 @@ if TYPE_CHECKING:
     from ordercast.runtime.keys import Credentials
     from ordercast.runtime.node import Node
 
-__all__ = ["Door"]
+__all__ = ["Door", "Host", "read_frame"]
 
 ASK_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 2.0
 """How often to see whether certificates have been revoked."""
 
 logger = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """Who answers where members come and go. The name of whoever calls is proven by then."""
+
+    def knocked(self, knock: Knock) -> Frame: ...
+
+    def fetched(self, fetch: Fetch) -> Frame: ...
 
 
 class Door:
@@ -51,6 +62,9 @@ class Door:
         self.credentials = credentials
         self.node: Node | None = None
         """Who takes the connections, once there is one."""
+        self.host: Host | None = None
+        """Who answers those who come and go, where that can be. Such a door stays open when the
+        node behind it leaves: there will be another."""
         self.finder: Finder | None = None
         """What is known of the members, and told to whoever asks."""
         self.address: Address | None = None
@@ -104,11 +118,30 @@ class Door:
         if self._server is not None:
             await self._server.wait_closed()
 
-    def asked(self, ask: Ask, transport: asyncio.BaseTransport) -> Members:
+    def vacate(self, node: Node) -> None:
+        """The node leaves, and lets nobody in any more."""
+        if self.host is None:
+            self.close()
+        elif self.node is node:
+            self.node = None
+
+    async def vacated(self) -> None:
+        if self.host is None:
+            await self.wait_closed()
+
+    def answer(self, frame: Ask | Knock | Fetch, transport: asyncio.BaseTransport) -> Frame:
+        """To somebody who calls, without coming in."""
+        if frame.version != VERSION or frame.group != self.group:
+            raise PeerError(f"it asks for the group {frame.group!r}, and we are {self.group!r}")
+        self.check_name(frame.name, transport)
+        if isinstance(frame, Ask):
+            return self._asked(frame)
+        if self.host is None:
+            return Bye(f"the members of {self.group!r} do not change")
+        return self.host.knocked(frame) if isinstance(frame, Knock) else self.host.fetched(frame)
+
+    def _asked(self, ask: Ask) -> Members:
         """Someone wants to know who the members are, and says where they are themselves."""
-        if ask.version != VERSION or ask.group != self.group:
-            raise PeerError(f"it asks for the group {ask.group!r}, and we are {self.group!r}")
-        self.check_name(ask.name, transport)
         known: dict[str, Address] = {}
         if self.finder is not None:
             if ask.address:
@@ -143,7 +176,7 @@ class Door:
             try:
                 own = str(self.address) if self.address else ""
                 writer.write(encode_frame(Ask(VERSION, self.group, self.name, own)))
-                answer = await _read_frame(reader)
+                answer = await read_frame(reader)
                 if isinstance(answer, Members):
                     self.check_name(answer.name, writer.transport)
             except EOFError:
@@ -186,9 +219,9 @@ class Door:
         self._waiting.add(transport)
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
-                frame = await _read_frame(reader)
-            if isinstance(frame, Ask):
-                writer.write(encode_frame(self.asked(frame, transport)))
+                frame = await read_frame(reader)
+            if isinstance(frame, Ask | Knock | Fetch):
+                writer.write(encode_frame(self.answer(frame, transport)))
             else:
                 writer.write(encode_frame(Bye(f"{self.name} is still looking for the others")))
         except (PeerError, OSError, EOFError) as error:
@@ -207,10 +240,10 @@ class _Caller(asyncio.StreamReaderProtocol):
     """Someone at the door while nobody can come in yet."""
 
 
-async def _read_frame(reader: asyncio.StreamReader) -> object:
+async def read_frame(reader: asyncio.StreamReader, *, limit: int = HELLO_BYTES_MAX) -> Frame:
     length = int.from_bytes(await reader.readexactly(LENGTH), "big")
-    if not 0 < length <= HELLO_BYTES_MAX:
-        raise PeerError(f"a frame of {length} bytes, and from 1 to {HELLO_BYTES_MAX} are allowed")
+    if not 0 < length <= limit:
+        raise PeerError(f"a frame of {length} bytes, and from 1 to {limit} are allowed")
     return decode_frame(await reader.readexactly(length))
 
 

@@ -55,16 +55,20 @@ class Entrance:
         journal: Path | None = None,
     ) -> Membership:
         """Returns when it is known who the members are; a `journal` may remember that."""
-        bound = await self.door.open(*self._own)
-        self.door.address = self.finder.known.get(self._me, bound)
         return await assemble(
             self.finder,
             me=self._me,
-            address=self.door.address,
+            address=await self.open_door(),
             timeout_s=timeout_s,
             on_progress=on_progress,
             remembered=recall(journal, self.finder.size) if journal is not None else None,
         )
+
+    async def open_door(self) -> Address:
+        """Where others reach us from now on."""
+        bound = await self.door.open(*self._own)
+        self.door.address = self.finder.known.get(self._me, bound)
+        return self.door.address
 
     def keep(self, membership: Membership, journal: Path) -> None:
         """For the next life. Who is in a list need not be remembered."""

@@ -10,7 +10,8 @@
 Both ends send Data and Ack; only the hello has an order, because a listener does not know who
 dials, and so not what it has of theirs, before it is told. An Ack that acknowledges nothing new
 says that its sender is alive. Whoever wants only to know who the members are sends an Ask instead
-of a Hello, is told in a Members frame, and hangs up.
+of a Hello, is told in a Members frame, and hangs up. Where members come and go, a Knock is answered
+with a Roll, and a Fetch with a Piece of the state that everyone has come to.
 """
 
 from __future__ import annotations
@@ -35,10 +36,15 @@ __all__ = [
     "Ask",
     "Bye",
     "Data",
+    "Fetch",
     "Frame",
     "FrameBuffer",
     "Hello",
+    "Knock",
     "Members",
+    "Piece",
+    "Roll",
+    "Seat",
     "around",
     "decode_frame",
     "encode_frame",
@@ -52,6 +58,8 @@ HELLO_BYTES_MAX = 2**16
 PAYLOAD_BYTES_MAX = 15 * 2**20
 """A user's message; what is left of a frame is for stamps."""
 PACKETS_MAX = 2**16
+PIECE_BYTES = 2**20
+"""Of a state that is fetched, so much at once."""
 BUFFER_BYTES = 16 * 2**10
 BUFFER_BYTES_BUSY = 256 * 2**10
 SHORT_BYTES = BUFFER_BYTES // 2
@@ -118,7 +126,56 @@ class Members(Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fiel
     """By name, the answering member's own included."""
 
 
-Frame = Hello | Data | Ack | Bye | Ask | Members
+class Knock(Struct, frozen=True, array_like=True, tag="k", forbid_unknown_fields=True):
+    """Who are the members now? From one who is at `address`, and may want to be one of them."""
+
+    version: Annotated[int, Meta(ge=0, lt=2**16)]
+    group: Text
+    name: Text
+    address: Text
+    life: Text
+    """By which a seat is its own, and not that of one before it with the same name."""
+    wants: bool
+    """To be let in."""
+
+
+class Seat(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A member's place in a generation of the group."""
+
+    address: Text
+    life: Text
+
+
+class Roll(Struct, frozen=True, array_like=True, tag="r", forbid_unknown_fields=True):
+    """Who the members are, in one of the generations that follow each other."""
+
+    generation: Number
+    seats: Annotated[dict[Text, Seat], Meta(min_length=1, max_length=2**12)]
+    """By name; the order is that of their indices."""
+    expelled: Annotated[tuple[Text, ...], Meta(max_length=2**8)] = ()
+    """Lives that were sent away for good, the latest last."""
+
+
+class Fetch(Struct, frozen=True, array_like=True, tag="f", forbid_unknown_fields=True):
+    """Give me of the state that you have come to in this generation."""
+
+    version: Annotated[int, Meta(ge=0, lt=2**16)]
+    group: Text
+    name: Text
+    generation: Number
+    token: Text
+    """Of the state that an earlier piece was of; empty for the first one."""
+    offset: Count
+
+
+class Piece(Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
+    token: Text
+    total: Count
+    """How many bytes there are in all."""
+    data: Annotated[bytes, Meta(max_length=PIECE_BYTES)]
+
+
+Frame = Hello | Data | Ack | Bye | Ask | Members | Knock | Roll | Fetch | Piece
 
 # How msgpack begins an array of five with the tag of `Data`, and one of one with long bytes in it.
 _ONE_PACKET, _ONE, _BIN_32 = b"\x95\xa1d", 0x91, 0xC6

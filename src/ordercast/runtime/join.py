@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import UsageError
 from ordercast.protocols import catalog
 from ordercast.runtime.dialling import look_up
 from ordercast.runtime.discovery import DiscoveryError, Membership, Peers, Presence
@@ -19,12 +18,11 @@ from ordercast.runtime.group import Group
 from ordercast.runtime.living import living
 from ordercast.runtime.logs import about
 from ordercast.runtime.node import Node
+from ordercast.runtime.recording import open_log
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.wishes import check_wishes
-from ordercast.trace import Manifest
-from ordercast.trace.span_log import SpanLog
 
-__all__ = ["join"]
+__all__ = ["join", "until_all_are_there"]
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +103,7 @@ async def join(
         )
         node, recovered = await stack.enter_async_context(member)
         if not recovered:
-            await _until_all_are_there(node, timeout_s, None if found else on_progress)
+            await until_all_are_there(node, timeout_s, None if found else on_progress)
         async with _group(node, group, *algorithm) as joined:
             yield joined
 
@@ -128,8 +126,7 @@ async def _member(
     with contextlib.ExitStack() as stack:
         log = None
         if trace is not None:
-            manifest = _manifest(group, membership, *algorithm)
-            log = stack.enter_context(_log(Path(trace), me, group, index, manifest))
+            log = stack.enter_context(open_log(Path(trace), me, names, algorithm, run=group))
         async with living(
             lambda: catalog.build(*algorithm, index, len(names)),
             door=entrance.door,
@@ -148,17 +145,6 @@ async def _member(
             yield node, recovered
 
 
-def _log(directory: Path, me: str, group: str, index: int, manifest: Manifest) -> SpanLog:
-    try:
-        return SpanLog(directory, me, run=group, process=index, manifest=manifest)
-    except OSError as error:
-        where = "" if error.filename in (None, str(directory)) else f" ({error.filename})"
-        raise UsageError(
-            f"no trace can be written to {directory}: {error.strerror}{where}; choose a directory "
-            "that can be written to, on a disk that has room"
-        ) from None
-
-
 def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:
     algorithm = f"{ordering} over {dissemination}"
     logger.info("%s: joined %r: %s", node.name, name, algorithm, extra=about("joined", node.name))
@@ -173,18 +159,7 @@ def _charter(ordering: str, dissemination: str, membership: Membership) -> str:
     return f"{ordering} over {dissemination}, {len(membership.names)} members ({digest})"
 
 
-def _manifest(group: str, membership: Membership, ordering: str, dissemination: str) -> Manifest:
-    promises = catalog.promises(ordering, dissemination, crashes=True)
-    return Manifest(
-        group,
-        membership.names,
-        order=ordering,
-        dissemination=dissemination,
-        extra={"promises": list(promises)},
-    )
-
-
-async def _until_all_are_there(
+async def until_all_are_there(
     node: Node, timeout_s: float, on_progress: Callable[[Presence], None] | None
 ) -> None:
     """Connected, that is: until now they are only known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -43,11 +43,14 @@ async def living(
     on_presence: Callable[[tuple[int, ...]], object] | None = None,
     seed: int = 0,
     flush_s: float = 1.0,
+    life: str | None = None,
+    lives: Mapping[int, str] | None = None,
 ) -> AsyncIterator[tuple[Node, bool]]:
     """The node, started, and whether it goes on where its journal ends.
 
     `build` makes the protocol of a member that knows nothing yet; `flush_s` is how long it stays
-    at the end for what it has sent.
+    at the end for what it has sent. Its `life` and those of the others are given where it has been
+    agreed who may come.
     """
     around = surroundings()
     with contextlib.ExitStack() as stack:
@@ -67,7 +70,8 @@ async def living(
         if core is None:
             if log is not None and log.position:
                 raise UsageError(_TAKEN.format(directory=log.directory, name=door.name))
-            core = Core(build(), life=around.token())
+            core = Core(build(), life=life or around.token())
+            core.lives |= lives or {}
             if memory is not None:
                 memory.begin(core)
         node = Node(

@@ -130,6 +130,12 @@ class Outgoing:
         self._schedule()
         return self.slot
 
+    def urgent(self, payload: bytes) -> None:
+        """Send to everyone now, however much is under way: what this says may be the way out."""
+        self.begin(None).payloads.append(payload)
+        self.bytes += len(payload) + OVERHEAD_BYTES
+        self.flush()
+
     async def room(self) -> None:
         """Let the loop turn, and wait until every member has taken enough of what was sent: first
         come, first served. Until the loop turns again there is room for one message of any size."""

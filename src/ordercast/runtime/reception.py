@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import PeerError
 from ordercast.runtime.connection import Connection, FinalPeerError
-from ordercast.runtime.frames import VERSION, Ask, Hello, Members
+from ordercast.runtime.frames import VERSION, Hello
 from ordercast.runtime.introduction import check_belonging, check_continuity
 
 if TYPE_CHECKING:
@@ -80,9 +80,6 @@ class Reception:
         self.door.check_name(peer.name, transport)
         return peer
 
-    def asked(self, ask: Ask, transport: asyncio.Transport) -> Members:
-        return self.door.asked(ask, transport)
-
     def hang_up(self) -> None:
         """On everyone, without a word: whoever may come back does, and loses nothing."""
         for connection in self.connections:
@@ -90,7 +87,7 @@ class Reception:
 
     async def close(self) -> None:
         """Let nobody in any more, and hang up on everyone, politely and then not."""
-        self.door.close()
+        self.door.vacate(self.node)
         for peer in self._peers.values():
             if peer.connection is not None:
                 peer.connection.part(f"{self.node.name} leaves")
@@ -101,10 +98,10 @@ class Reception:
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     for connection in list(self.connections):
                         await connection.gone.wait()
-        await self.door.wait_closed()
+        await self.door.vacated()
 
     def abort(self) -> None:
-        self.door.close()
+        self.door.vacate(self.node)
         self.hang_up()
 
     def _name_of(self, index: int) -> str:

@@ -1,0 +1,168 @@
+"""`ordercast.replicate`: from a few words to a replica of a program's state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+from ordercast.errors import UsageError
+from ordercast.replica.generation import House
+from ordercast.replica.keeping import Keeping
+from ordercast.replica.replica import Entry, Machine, Replica
+from ordercast.replica.rolls import first
+from ordercast.runtime.discovery import Address, DiscoveryError, Peers, Presence
+from ordercast.runtime.entrance import Entrance
+from ordercast.runtime.join import until_all_are_there
+from ordercast.runtime.settings import Settings
+from ordercast.runtime.surroundings import surroundings
+from ordercast.runtime.wishes import check_wishes
+
+__all__ = ["replicate"]
+
+KNOCK_EVERY_S = 0.1
+
+
+@contextlib.asynccontextmanager
+async def replicate(
+    group: str,
+    machine: Machine,
+    *,
+    me: str,
+    peers: Peers | None = None,
+    via: str | Iterable[str] | None = None,
+    listen: str | None = None,
+    keys: Path | str | None = None,
+    insecure: bool = False,
+    journal: Path | str | None = None,
+    sync: Literal["write", "disk"] = "write",
+    trace: Path | str | None = None,
+    timeout_s: float = 60.0,
+    on_progress: Callable[[Presence], None] | None = None,
+    on_change: Callable[[tuple[str, ...]], object] | None = None,
+    settings: Settings | None = None,
+) -> AsyncIterator[Replica]:
+    """Keep a program's state in step with that on other machines, for as long as the block lasts.
+
+    Any minority of the members may crash at any time, and the others go on. Members may come and
+    go: whoever finds a running group becomes a member of it, and gets the state.
+
+    group, me     the group's name, and this member's
+    machine       the state: an object with `apply`, `save` and `load`
+    peers         who begins, as in `join`: the members of the first generation, this one included
+    via           or, to join a group that runs: "host:port" of any of its members, or several
+    listen        "host:port" or a host, if not where `peers` says
+    keys          the directory of this member's certificates: mutual TLS. Whoever has one of this
+                  group may become a member
+    insecure      plain TCP between hosts, on purpose; on one machine it is plain without a word
+    journal       a directory that brings the replica back after a kill. Without one it comes back
+                  as a newcomer, and gets the state from the others
+    sync          what the journal outlives: "write" a kill, "disk" a power loss too
+    trace         a directory for logs that `ordercast verify` judges, one for each generation
+    timeout_s     how long to wait for the others, or to be let in
+    on_progress   called with a `Presence` whenever somebody has come, at the very first start
+    on_change     called with the members' names when they have changed, at the same place in the
+                  order of commands everywhere
+    settings      what may be tuned: `ordercast.Settings`
+    """
+    check_wishes(
+        listen=listen,
+        keys=keys,
+        journal=journal,
+        sync=sync,
+        replay_from=None,
+        trace=trace,
+        timeout_s=timeout_s,
+        on_progress=on_progress,
+        settings=settings,
+    )
+    seeds = _seeds(via)
+    if (peers is None) == (not seeds):
+        raise UsageError("say who begins, with peers=, or where a group runs, with via=")
+    for name in ("apply", "save", "load"):
+        if not callable(getattr(machine, name, None)):
+            raise UsageError(f"{machine!r} has no {name}(): a machine has apply, save and load")
+    async with contextlib.AsyncExitStack() as stack:
+        keeping = None
+        if journal is not None:
+            keeping = Keeping(Path(journal), sync=sync if surroundings().threads else "write")
+            surroundings().on_kill(keeping.close)
+            stack.callback(keeping.close)
+        found = keeping.newest(group=group, me=me) if keeping is not None else None
+        life = found[0].life if found is not None else surroundings().token()
+        where = peers if peers is not None else f"via:{','.join(map(str, seeds))}?size=1"
+        entrance = Entrance(group, me, where, listen=listen, keys=keys, insecure=insecure)
+        stack.push_async_callback(entrance.shut)
+        house = House(
+            entrance.door,
+            life=life,
+            keeping=keeping,
+            settings=settings or Settings(),
+            trace=Path(trace) if trace is not None else None,
+        )
+        replica = Replica(house, machine, on_change=on_change)
+        replica.seeds |= dict.fromkeys(seeds)
+        entrance.door.host = replica
+        if found is not None:
+            await entrance.open_door()
+            entry = Entry(found[0].roll, found[1], True)
+        elif peers is None:
+            await entrance.open_door()
+            entry = await _let_in(replica, timeout_s)
+        else:
+            entry = await _founded(replica, entrance, timeout_s, on_progress)
+        entrance.check_private(Address.parse(seat.address) for seat in entry.roll.seats.values())
+        ready = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(replica.run(entry, ready))
+        stack.push_async_callback(replica.close)
+        stack.push_async_callback(_stop, running)
+        generation = await ready
+        if entry.roll.generation == 1 and not generation.recovered:
+            await until_all_are_there(generation.node, timeout_s, on_progress)
+        yield replica
+
+
+async def _founded(
+    replica: Replica,
+    entrance: Entrance,
+    timeout_s: float,
+    on_progress: Callable[[Presence], None] | None,
+) -> Entry:
+    """The first generation; a later one, if the group has been running without us."""
+    told = on_progress if entrance.finder.names is None else None
+    membership = await entrance.open(timeout_s=timeout_s, on_progress=told)
+    others = [where for name, where in membership.addresses.items() if name != replica.me]
+    replica.seeds |= dict.fromkeys(others)
+    if await replica.newest(others, wants=False) is not None:
+        return await _let_in(replica, timeout_s)
+    return Entry(first(membership.addresses), None, False)
+
+
+async def _let_in(replica: Replica, timeout_s: float) -> Entry:
+    """Knock until there is a seat for us."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                entry = await replica.enter(replica.seeds, wants=True)
+                if entry is not None:
+                    return entry
+                await asyncio.sleep(KNOCK_EVERY_S)
+    except TimeoutError:
+        where = ", ".join(map(str, replica.seeds))
+        raise DiscoveryError(
+            f"after {timeout_s:g} s {replica.me} has not been let in at {where}: {replica.trouble}"
+        ) from None
+
+
+async def _stop(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def _seeds(via: str | Iterable[str] | None) -> list[Address]:
+    if via is None:
+        return []
+    texts = via.split(",") if isinstance(via, str) else via
+    return [Address.parse(text) for text in texts]

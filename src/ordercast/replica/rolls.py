@@ -1,0 +1,71 @@
+"""Who the members are, generation by generation: pure.
+
+The roll of the first generation is a list; each later one follows from the one before it and the
+first change that was delivered there. A seat belongs to a *life*: a process and what it has in its
+journal. Whoever comes back without what it knew has another life, and needs a seat anew; so nobody
+votes twice because it has forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ordercast.runtime.discovery import Address
+from ordercast.runtime.frames import Roll, Seat
+
+__all__ = ["EXPELLED_MAX", "Change", "after", "charter", "first", "seated"]
+
+EXPELLED_MAX = 256
+"""So many of those who were sent away are remembered."""
+
+
+class Change(Struct, frozen=True, array_like=True, tag="x", forbid_unknown_fields=True):
+    add: dict[str, Seat]
+    """Newcomers; one who has the name of a member takes its place."""
+    remove: dict[str, str]
+    """By name, the life that loses its seat; whoever has it by then keeps it."""
+    expel: bool
+    """Whether those who are removed may not come back."""
+    lives: dict[str, str]
+    """Of the members, for those who have not met everyone: in the first generation a roll has
+    none."""
+
+
+def first(addresses: Mapping[str, Address]) -> Roll:
+    return Roll(1, {name: Seat(str(addresses[name]), "") for name in sorted(addresses)})
+
+
+def seated(roll: Roll, lives: Mapping[str, str]) -> Roll:
+    """The same with the lives that are known."""
+    seats = {
+        name: Seat(seat.address, seat.life or lives.get(name, ""))
+        for name, seat in roll.seats.items()
+    }
+    return replace(roll, seats=seats)
+
+
+def after(roll: Roll, change: Change) -> Roll | None:
+    """The roll of the next generation; None if there is no need for one."""
+    roll = seated(roll, change.lives)
+    seats, gone = dict(roll.seats), []
+    for name, life in change.remove.items():
+        if name in seats and seats[name].life == life:
+            del seats[name]
+            gone.append(life)
+    seats |= {name: at for name, at in change.add.items() if at.life not in roll.expelled}
+    if seats == roll.seats or not seats:
+        return None
+    expelled = roll.expelled + tuple(gone) if change.expel else roll.expelled
+    return Roll(roll.generation + 1, seats, expelled[-EXPELLED_MAX:])
+
+
+def charter(roll: Roll, algorithm: tuple[str, str]) -> str:
+    """What all members of a generation have to agree on, in a few words and a digest. Lives are
+    checked one by one: in the first generation nobody knows them beforehand."""
+    digest = hashlib.sha256("\n".join(roll.seats).encode()).hexdigest()[:8]
+    words = " over ".join(algorithm)
+    return f"{words}, generation {roll.generation} of {len(roll.seats)} members ({digest})"

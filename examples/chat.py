@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from demo import Member, Rounds, lines, main
+from demo import Member, Rounds, joining, lines, main
 
 import ordercast
 
@@ -110,4 +110,4 @@ async def answer(member: Member) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(__doc__, order="causal", run=run, demo=demo)
+    main(__doc__, member=joining("causal", run), demo=demo)

@@ -18,7 +18,11 @@ Play = Callable[[dict[str, "Member"]], Coroutine[Any, Any, None]]
 
 
 def main(
-    text: str | None, *, order: str, run: Callable[[ordercast.Group], Any], demo: Play
+    text: str | None,
+    *,
+    member: Callable[[argparse.Namespace], Coroutine[Any, Any, None]],
+    demo: Play,
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None,
 ) -> None:
     """Be one member, or start three and let them play."""
     parser = argparse.ArgumentParser(
@@ -27,17 +31,26 @@ def main(
     parser.add_argument("--me", help="the name of this member")
     parser.add_argument("--peers", nargs="+", help="all members: a=127.0.0.1:7001 b=… c=…")
     parser.add_argument("--demo", action="store_true", help="start three members, and watch them")
+    add_options(parser)
     options = parser.parse_args()
+    others = options.peers or getattr(options, "via", None)
+    if not options.demo and not (options.me and others):
+        parser.error("say who this is with --me and --peers, or --demo")
+    asyncio.run(play(demo) if options.demo else member(options))
 
-    async def member() -> None:
+
+def joining(
+    order: str, run: Callable[[ordercast.Group], Coroutine[Any, Any, None]]
+) -> Callable[[argparse.Namespace], Coroutine[Any, Any, None]]:
+    """A member of a group that does not change."""
+
+    async def member(options: argparse.Namespace) -> None:
         async with ordercast.join(
             Path(sys.argv[0]).stem, me=options.me, peers=options.peers, order=order
         ) as group:
             await run(group)
 
-    if not options.demo and not (options.me and options.peers):
-        parser.error("say who this is with --me and --peers, or --demo")
-    asyncio.run(play(demo) if options.demo else member())
+    return member
 
 
 async def lines() -> AsyncIterator[str]:
@@ -80,13 +93,23 @@ class Rounds:
 class Member:
     """A process that runs the same example, as the demonstration sees it."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, address: str, process: asyncio.subprocess.Process) -> None:
         self.name = name
+        self.address = address
         self._process = process
 
-    async def tell(self, line: str) -> None:
+    @classmethod
+    async def start(cls, name: str, address: str, *options: str) -> Member:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, sys.argv[0], "--me", name, *options),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        return cls(name, address, process)
+
+    async def tell(self, lines: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.write(f"{lines}\n".encode())
         await self._process.stdin.drain()
 
     async def hear(self) -> str:
@@ -98,6 +121,10 @@ class Member:
         print(f"{self.name}| {line}")
         return line
 
+    async def ask(self, lines: str) -> str:
+        await self.tell(lines)
+        return await self.hear()
+
     async def end(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -105,25 +132,19 @@ class Member:
 
 
 async def play(demo: Play) -> None:
-    peers = [f"{name}=127.0.0.1:{port}" for name, port in zip(NAMES, _ports(), strict=True)]
-    members: dict[str, Member] = {}
-    for name in NAMES:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, sys.argv[0], "--me", name, "--peers", *peers),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        members[name] = Member(name, process)
+    places = dict(zip(NAMES, free_addresses(len(NAMES)), strict=True))
+    peers = [f"{name}={place}" for name, place in places.items()]
+    members = {name: await Member.start(name, places[name], "--peers", *peers) for name in NAMES}
     try:
         await demo(members)
     finally:
         await asyncio.gather(*(member.end() for member in members.values()))
 
 
-def _ports() -> list[int]:
+def free_addresses(count: int) -> list[str]:
     """Free just now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in NAMES]
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
-    return ports
+    return [f"127.0.0.1:{port}" for port in ports]

@@ -17,7 +17,7 @@ import asyncio
 import json
 from typing import Any, TypeAlias
 
-from demo import Member, Rounds, lines, main
+from demo import Member, Rounds, joining, lines, main
 
 import ordercast
 
@@ -136,4 +136,4 @@ async def demo(members: dict[str, Member]) -> None:
 
 
 if __name__ == "__main__":
-    main(__doc__, order="causal", run=run, demo=demo)
+    main(__doc__, member=joining("causal", run), demo=demo)

@@ -68,7 +68,7 @@ def test_it_is_short(program: str) -> None:
 @pytest.mark.parametrize(
     ("program", "last_words"),
     [
-        ("kv", r"all equal; \['[abc]'\] won the lead; 3 times 20 additions make 60"),
+        ("kv", r"all equal, d too; \['[abc]'\] won the lead; 3 times 20 additions make 60"),
         ("chat", "12 replies, none before its question"),
         ("shared_list", "all three have: One (quick brown|brown quick) fox jumps"),
     ],
@@ -93,24 +93,63 @@ def test_who_one_is_has_to_be_said(program: str) -> None:
     assert "say who this is with --me and --peers, or --demo" in done.stderr
 
 
+class Replicas:
+    """Of the store, as the people in front of them."""
+
+    def __init__(self, *names: str) -> None:
+        self.places = addresses(*names)
+        peers = [f"{name}={where}" for name, where in self.places.items()]
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        for name in names:
+            self.start(name, "--peers", *peers)
+
+    def __enter__(self) -> Replicas:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._running:
+            self.kill(name)
+
+    def start(self, name: str, *options: str) -> None:
+        self._running[name] = subprocess.Popen(
+            [sys.executable, str(EXAMPLES / "kv.py"), "--me", name, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def kill(self, name: str) -> None:
+        self._running[name].kill()
+        self._running[name].communicate(timeout=WAIT_S)
+
+    def tell(self, name: str, *lines: str) -> None:
+        stdin = self._running[name].stdin
+        assert stdin is not None
+        print(*lines, sep="\n", file=stdin, flush=True)
+
+    def hear(self, name: str) -> str:
+        stdout = self._running[name].stdout
+        assert stdout is not None
+        return stdout.readline().rstrip("\n")
+
+    def ask(self, name: str, *lines: str) -> str:
+        self.tell(name, *lines)
+        return self.hear(name)
+
+
 def test_all_replicas_of_the_store_end_equal_and_one_caller_wins_each_race() -> None:
-    races = range(10)
-    said = group(
-        "kv",
-        **{
-            name: [
+    races, names = range(10), ("a", "b", "c", "d")
+    with Replicas(*names) as replicas:
+        for name in names:
+            replicas.tell(
+                name,
                 *(f"cas race{number} - {name}" for number in races),
                 *(f"put key{number} {name}" for number in races),
                 *["add total"] * 5,
                 "cas race0 nobody x",
-                "meet",
-                "dump",
-                "end",
-            ]
-            for name in ("a", "b", "c", "d")
-        },
-    )
-    dumps = {lines[-1] for lines in said.values()}
+            )
+        said = {name: [replicas.hear(name) for _ in range(len(races) + 1)] for name in names}
+        dumps = {replicas.ask(name, "sync", "dump") for name in names}
     assert len(dumps) == 1, "every replica holds the same"
     data = json.loads(dumps.pop())
     assert data["total"] == "20"
@@ -119,7 +158,6 @@ def test_all_replicas_of_the_store_end_equal_and_one_caller_wins_each_race() -> 
         assert winners == [data[f"race{number}"]], "one winner, and everyone knows who"
         assert data[f"key{number}"] in said
     for lines in said.values():
-        assert sum(line.startswith(("won", "lost")) for line in lines) == 11
         assert lines[len(races)] == "lost race0"
 
 
@@ -199,26 +237,34 @@ def test_the_list_converges_whatever_causal_order_its_edits_come_in(data: st.Dat
 @pytest.mark.parametrize("dead", ["a", "c"])
 def test_the_store_goes_on_without_one_replica(dead: str) -> None:
     """Even if it is the one that leads, which the first one by name does until then."""
-    replicas = started("kv", "a", "b", "c")
-
-    def ask(name: str, line: str) -> str:
-        stdin, stdout = replicas[name].stdin, replicas[name].stdout
-        assert stdin is not None
-        assert stdout is not None
-        print(line, file=stdin, flush=True)
-        return stdout.readline().rstrip("\n")
-
-    try:
-        assert [ask(name, f"cas {name} - 1") for name in replicas] == ["won a", "won b", "won c"]
-        replicas[dead].kill()
-        living = [name for name in replicas if name != dead]
-        assert [ask(name, f"cas {dead} 1 2") for name in living] == [
+    names = ("a", "b", "c")
+    with Replicas(*names) as replicas:
+        won = [replicas.ask(name, f"cas {name} - 1") for name in names]
+        assert won == ["won a", "won b", "won c"]
+        replicas.kill(dead)
+        living = [name for name in names if name != dead]
+        assert [replicas.ask(name, f"cas {dead} 1 2") for name in living] == [
             f"won {dead}",
             f"lost {dead}",
         ]
-        dumps = {ask(name, "sync\ndump") for name in living}
+        dumps = {replicas.ask(name, "sync", "dump") for name in living}
         assert [json.loads(dump)[dead] for dump in dumps] == ["2"]
-    finally:
-        for replica in replicas.values():
-            replica.kill()
-            replica.communicate(timeout=WAIT_S)
+        # It has kept nothing: so it comes back as a newcomer, and gets the state from the others.
+        peers = [f"{name}={where}" for name, where in replicas.places.items()]
+        replicas.start(dead, "--peers", *peers)
+        assert {replicas.ask(dead, "sync", "dump")} == dumps
+        assert replicas.ask(living[0], "members").split() == [*names]
+
+
+def test_the_store_takes_newcomers_and_lets_replicas_go(tmp_path: Path) -> None:
+    with Replicas("a") as replicas:
+        assert replicas.ask("a", "cas k - 1") == "won k"
+        for name, where in addresses("b", "c").items():
+            options = ("--via", replicas.places["a"], "--journal", str(tmp_path / name))
+            replicas.start(name, *options, "--listen", where)
+            assert json.loads(replicas.ask(name, "sync", "dump")) == {"k": "1"}
+        assert replicas.ask("c", "members") == "a b c"
+        assert replicas.ask("c", "remove a", "put k 2", "members") == "b c"
+        assert replicas.ask("b", "sync", "dump") == '{"k": "2"}'
+        sorry = replicas.ask("a", "put k 3")
+        assert sorry == "sorry: a was removed from 'kv'"

@@ -62,13 +62,13 @@ def plan_of(seed: int) -> Plan:
         founders=dice.choice([1, 2, 3, 3, 3, 5] if journal else [3, 3, 5]),
         journal=journal,
         sync=dice.choice(["write", "disk"]),
-        pause_s=dice.choice([0.01, 0.1, 0.5]),
+        pause_s=dice.choice([0.03, 0.1, 0.5]),
         bytes_max=dice.choice([10, 2000]),
         ills=ills,
         often=dice.choice([0.3, 1, 4]),
         for_s=dice.choice([5, 15]),
         settings=ordercast.Settings(
-            segment_bytes=dice.choice([usual.segment_bytes, 2000, 50_000]),
+            segment_bytes=dice.choice([usual.segment_bytes, 10_000, 50_000]),
             # With little room, whoever is away is soon left behind.
             window_bytes=dice.choice([usual.window_bytes, 2000]) if journal else 2**24,
         ),
@@ -114,6 +114,7 @@ class Cluster:
         self.removed: set[str] = set()
         self.generations: dict[int, tuple[str, ...]] = {}
         self.unknown = 0
+        self.refused: list[str] = []
         self.calm = False
         """Nobody gives commands any more."""
         self._given = 0
@@ -179,7 +180,7 @@ class Cluster:
         try:
             place = await replica.do(item.encode())
         except ValueError as error:
-            assert str(error) == item
+            self.refused.append(str(error))
         except ordercast.RemovedError:
             pass
         except ordercast.OutcomeUnknownError:
@@ -217,9 +218,7 @@ async def troubles(world: World, cluster: Cluster) -> None:
         await asyncio.sleep(REST_S / 3)
 
 
-async def _befalls(
-    world: World, cluster: Cluster, processes: dict[str, Process], ill: str
-) -> None:
+async def _befalls(world: World, cluster: Cluster, processes: dict[str, Process], ill: str) -> None:
     dice, names = world.random, list(processes)
     name = dice.choice(names)
     match ill:

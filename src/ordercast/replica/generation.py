@@ -145,6 +145,7 @@ class Generation:
 
     async def end(self) -> None:
         """Stay for a moment, and leave."""
+        self.node.retired = True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
                 await self._hurry.wait()

@@ -1,7 +1,8 @@
 """What a replica keeps on disk: the generation that it is in, its state there, and the journal.
 
     lock                            one process at a time
-    generation-0000000003/roll      who the members are, and which life this one is
+    life                            which life this member is, from before it has a seat
+    generation-0000000003/roll      who the members are
     generation-0000000003/state     a checkpoint
     generation-0000000003/journal/  what has come since, and what this member has said
 
@@ -39,7 +40,6 @@ class Kept(Struct, frozen=True):
 
     group: str
     me: str
-    life: str
     roll: Roll
 
 
@@ -58,6 +58,14 @@ class Keeping:
     def journal(self) -> Path:
         """Of the generation of now."""
         return self._place(self._generation) / "journal"
+
+    def life(self, fresh: str) -> str:
+        """The one that is kept; at the first start, `fresh` from now on."""
+        path = self.directory / "life"
+        if path.exists():
+            return self._read(path).decode()
+        self._replace(path, fresh.encode())
+        return fresh
 
     def newest(self, *, group: str, me: str) -> tuple[Kept, Checkpoint | None] | None:
         """What is there; None if there is nothing."""
@@ -98,14 +106,7 @@ class Keeping:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """In place of the one before, at once or not at all."""
-        place = self._place(self._generation)
-        try:
-            self._write(place / "state.new", encode(checkpoint))
-            (place / "state.new").replace(place / "state")
-            if self.sync == "disk":
-                sync_directory(place)
-        except OSError as error:
-            raise sentence(place, "written", error) from error
+        self._replace(self._place(self._generation) / "state", encode(checkpoint))
 
     def drop_older(self) -> None:
         """Generations that nobody goes back to."""
@@ -131,6 +132,16 @@ class Keeping:
     def _place(self, generation: int) -> Path:
         return self.directory / f"{_PREFIX}{generation:010d}"
 
+    def _replace(self, path: Path, data: bytes) -> None:
+        aside = path.with_suffix(".new")
+        try:
+            self._write(aside, data)
+            aside.replace(path)
+            if self.sync == "disk":
+                sync_directory(path.parent)
+        except OSError as error:
+            raise sentence(path.parent, "written", error) from error
+
     def _write(self, path: Path, data: bytes) -> None:
         with path.open("wb") as file:
             file.write(crc32(data).to_bytes(_CRC_BYTES, "big"))
@@ -146,14 +157,14 @@ class Keeping:
             raise sentence(path, "read", error) from error
         data = content[_CRC_BYTES:]
         if content[:_CRC_BYTES] != crc32(data).to_bytes(_CRC_BYTES, "big"):
-            raise _damaged(path, "its checksum does not fit")
+            raise self._damaged(path, "its checksum does not fit")
         return data
 
     def _kept(self, path: Path) -> Kept:
         try:
             return msgspec.json.decode(self._read(path), type=Kept)
         except msgspec.DecodeError as error:
-            raise _damaged(path, str(error)) from None
+            raise self._damaged(path, str(error)) from None
 
     def _checkpoint(self, path: Path) -> Checkpoint | None:
         if not path.exists():
@@ -161,11 +172,10 @@ class Keeping:
         try:
             return decode(self._read(path))
         except PeerError as error:
-            raise _damaged(path, str(error)) from None
+            raise self._damaged(path, str(error)) from None
 
-
-def _damaged(path: Path, why: str) -> JournalError:
-    return JournalError(
-        f"{path} is damaged ({why}): remove the directory {path.parent.parent} and start this "
-        "replica again; it joins anew, and gets the state from the others"
-    )
+    def _damaged(self, path: Path, why: str) -> JournalError:
+        return JournalError(
+            f"{path} is damaged ({why}): remove the directory {self.directory} and start this "
+            "replica again; it joins anew, and gets the state from the others"
+        )

@@ -28,7 +28,7 @@ from ordercast.replica.commands import encode as encode_message
 from ordercast.replica.generation import Generation, House
 from ordercast.replica.keeping import Kept
 from ordercast.replica.pending import Pending
-from ordercast.replica.rolls import Change, after
+from ordercast.replica.rolls import EXPELLED_MAX, Change, after
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Roll, Seat
 from ordercast.runtime.logs import about
@@ -322,7 +322,9 @@ class Replica:
     async def _move(self, entry: Entry) -> None:
         """Be in the state that the generation begins with."""
         checkpoint, keeping = entry.checkpoint, self._house.keeping
-        self._applied = {n: a for n, a in self._applied.items() if n in entry.roll.seats}
+        gone = [name for name in self._applied if name not in entry.roll.seats]
+        for name in gone[:-EXPELLED_MAX]:  # whoever was left behind may yet come back with some
+            del self._applied[name]
         self._position = 0
         if checkpoint is not None:
             self._machine.load(checkpoint.state)
@@ -331,8 +333,7 @@ class Replica:
             start = checkpoint
             if start is None and entry.roll.generation > 1:
                 start = self._checkpoint(entry.roll.generation)
-            house = self._house
-            keeping.begin(Kept(house.door.group, self.me, house.life, entry.roll), start)
+            keeping.begin(Kept(self._house.door.group, self.me, entry.roll), start)
 
     async def _apply_all(self, generation: Generation) -> Entry | None:
         async for batch in generation.group.batches():

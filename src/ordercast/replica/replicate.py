@@ -91,7 +91,9 @@ async def replicate(
             surroundings().on_kill(keeping.close)
             stack.callback(keeping.close)
         found = keeping.newest(group=group, me=me) if keeping is not None else None
-        life = found[0].life if found is not None else surroundings().token()
+        life = surroundings().token()
+        if keeping is not None:
+            life = keeping.life(life)
         where = peers if peers is not None else f"via:{','.join(map(str, seeds))}?size=1"
         entrance = Entrance(group, me, where, listen=listen, keys=keys, insecure=insecure)
         stack.push_async_callback(entrance.shut)

@@ -137,6 +137,10 @@ class Company:
         peer.pump()
         self.changed()
 
+    def lost(self, peer: Peer) -> None:
+        self._note("disconnected", peer, f"lost the connection with {peer.name}")
+        self.changed()
+
     def parted(self, peer: Peer, bye: Bye) -> None:
         """The peer has hung up and said why."""
         reason = " ".join(bye.reason.split())  # one line, whatever it sends
@@ -156,7 +160,8 @@ class Company:
         reason why there is no connection."""
         reason = " ".join(bye.reason.split())
         peer.trouble = f"whoever is at the address of {peer.name} hung up and said: “{reason}”"
-        self._note("hung_up", peer, peer.trouble)
+        came_and_went = self._node.reception.door.host is not None  # it says so when it is back
+        self._note("hung_up", peer, peer.trouble, logging.DEBUG if came_and_went else logging.INFO)
 
     def changed(self) -> None:
         """Someone has come or gone, or is seen in another light."""
@@ -170,6 +175,11 @@ class Company:
 
     # What the node tells.
 
+    def expect(self) -> None:
+        """Those whose lives were told to us have yet to be missed, though we never met them."""
+        for peer in self:
+            peer.spoke = peer.spoke or peer.index in self._core.lives
+
     def watch_anew(self) -> None:
         """Whom we suspected when we went down means nothing now, but the dead stay dead; and
         whoever died meanwhile has yet to be missed."""
@@ -178,7 +188,7 @@ class Company:
                 peer.suspected = peer.dead = True
             elif peer.index in self._core.lives:
                 self._inputs.other("trust", peer.index)
-                peer.spoke = True
+        self.expect()
 
     def into_the_air(self, index: int, packet: bytes, own: bool) -> None:
         """A packet for a peer, where there is weather on the way."""
@@ -213,6 +223,8 @@ class Company:
 
     def _note(self, event: str, peer: Peer, text: str, level: int = logging.INFO) -> None:
         name = self._node.name
+        if self._node.retired:
+            level = logging.DEBUG
         logger.log(level, "%s: %s", name, text, extra=about(event, name, peer.name))
 
     def _peer(self, index: int, weather: Weather | None, seed: str) -> Peer:

@@ -133,13 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self.gone.set()
         self._reception.closed(self)
         if self._peer is not None and self._peer.detach(self):
-            logger.info(
-                "%s: lost the connection with %s",
-                self._host.name,
-                self._peer.name,
-                extra=about("disconnected", self._host.name, self._peer.name),
-            )
-            self._host.company.changed()
+            self._host.company.lost(self._peer)
 
     def pause_writing(self) -> None:
         self.writable = False
@@ -261,11 +255,13 @@ class Connection(asyncio.BufferedProtocol):
         who = "a stranger" if peer is None else peer.name
         address = self._transport.get_extra_info("peername")
         door = self._reception.door
-        # Whoever does not belong here dials again and again, until somebody has mended that.
-        again = isinstance(reason, ForeignPeerError) and door.last_refused == str(reason)
+        # Whoever does not belong here dials again and again, until somebody has mended that; where
+        # members come and go, some do not know yet where the others have gone.
+        again = door.host is not None or door.last_refused == str(reason)
+        known = isinstance(reason, ForeignPeerError) and again
         door.turn_away(reason)
         logger.log(
-            logging.DEBUG if again else logging.WARNING,
+            logging.DEBUG if known else logging.WARNING,
             "%s: dropped the connection with %s at %s: %s",
             *(self._host.name, who, address, reason),
             extra=about("refused", self._host.name, peer.name if peer is not None else None),

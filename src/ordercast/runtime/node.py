@@ -84,6 +84,8 @@ class Node:
         self._dialling = Dialling(self, context=context, seed=f"{seed}/{self.me}")
         self.pulse = Pulse(self, peers)
         self.turn = Turn(self, inputs, peers, journal=journal, log=log, on_release=self._released)
+        self.retired = False
+        """Whether another has taken its place, and it is of interest only to those who lag."""
         self.closed = False
         """Whether this member has left, or is leaving."""
         self._gone = asyncio.Event()
@@ -100,6 +102,8 @@ class Node:
         self._inputs.other("restart" if recovered else "start", surroundings().token())
         if recovered:
             self.company.watch_anew()
+        else:
+            self.company.expect()
         self.handout.visible = self.core.delivered
         self.outgoing.busy = False
         self.pulse.beat()

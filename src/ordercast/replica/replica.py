@@ -29,6 +29,7 @@ from ordercast.replica.generation import Generation, House
 from ordercast.replica.keeping import Kept
 from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import EXPELLED_MAX, Change, after
+from ordercast.runtime.dialling import words
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Roll, Seat
 from ordercast.runtime.logs import about
@@ -102,8 +103,8 @@ class Replica:
         self._view: View | None = None
         self._applied: Applied = {}
         self._position = 0
-        self._saved_at = 0
-        """How much was written to the journal when the state was last saved."""
+        self._save_at = 0
+        """How much is written to the journal when the state is to be saved again."""
         self._pending = Pending(surroundings().token())
         self._proposals: list[tuple[Change, asyncio.Future[None]]] = []
         self._invited: dict[tuple[str, Seat], float] = {}
@@ -288,8 +289,7 @@ class Replica:
                 self._house.keeping.drop_older()
             self._generation, self._roll = generation, generation.roll
             # What the lives before have written counts as well: after a restart it is soon saved.
-            recovered = generation.recovered
-            self._saved_at = -self._house.settings.segment_bytes if recovered else 0
+            self._save_at = 0 if generation.recovered else self._house.settings.segment_bytes
             self._invited.clear()
             self._offers.clear()
             self._pending.start_anew(self._applied.get(self.me))
@@ -405,13 +405,15 @@ class Replica:
         return Checkpoint(number, self._position, dict(self._applied), self._machine.save())
 
     def _save_now_and_then(self, generation: Generation) -> None:
-        """So that the journal need not reach back to the beginning."""
+        """So that the journal need not reach back to the beginning; a large state less often."""
         journal, keeping = generation.node.journal, self._house.keeping
-        if journal is None or keeping is None:
+        if journal is None or keeping is None or journal.written_bytes < self._save_at:
             return
-        if journal.written_bytes - self._saved_at >= self._house.settings.segment_bytes:
-            self._saved_at = journal.written_bytes
-            keeping.save(self._checkpoint())
+        checkpoint = self._checkpoint()
+        keeping.save(checkpoint)
+        settings = self._house.settings
+        often = max(settings.segment_bytes, min(len(checkpoint.state), settings.keep_bytes // 2))
+        self._save_at = journal.written_bytes + often
 
     async def _propose(self, change: Change) -> None:
         """Wait until it has come about."""
@@ -443,9 +445,11 @@ class Replica:
     async def _knock(self, address: Address, *, wants: bool) -> Roll | None:
         try:
             return await knock(self._house.door, address, self._house.life, wants=wants)
-        except (OSError, PeerError) as error:
-            self.trouble = str(error) or f"{address} does not answer"
-            return None
+        except OSError as error:
+            self.trouble = f"{address} cannot be reached: {words(error)}"
+        except PeerError as error:
+            self.trouble = str(error)
+        return None
 
     def _check(self) -> None:
         if self._failure is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.peer import Peer
 
-__all__ = ["Dialling", "Locate", "look_up"]
+__all__ = ["Dialling", "Locate", "look_up", "words"]
 
 BACKOFF_S_MIN = 0.02
 BACKOFF_S_MAX = 1.0
@@ -79,7 +79,7 @@ class Dialling:
             self._node.reception.door.handshakes.fail(error, peer.name)
             return False
         except OSError as error:  # not there yet, or not any more; a timeout is one as well
-            peer.trouble = f"{peer.name} cannot be reached at {address}: {_words(error)}"
+            peer.trouble = f"{peer.name} cannot be reached at {address}: {words(error)}"
             return False
         await connection.gone.wait()
         return connection.greeted
@@ -104,10 +104,10 @@ async def look_up(peer: Peer) -> None:
         async with asyncio.timeout(LOOK_UP_TIMEOUT_S):
             await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
     except OSError as error:
-        peer.trouble = f"{peer.name} cannot be reached at {peer.address}: {_words(error)}"
+        peer.trouble = f"{peer.name} cannot be reached at {peer.address}: {words(error)}"
 
 
-def _words(error: OSError) -> str:
+def words(error: OSError) -> str:
     """In the words of the system, without its numbers."""
     if isinstance(error, gaierror):
         return error.strerror or str(error)

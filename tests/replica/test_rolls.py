@@ -1,0 +1,77 @@
+"""Who the members are, generation by generation."""
+
+from __future__ import annotations
+
+from ordercast.replica.rolls import EXPELLED_MAX, Change, after, charter, first, seated
+from ordercast.runtime.discovery import Address
+from ordercast.runtime.frames import Roll, Seat
+
+ALGORITHM = ("total_consensus", "direct")
+
+
+def roll(generation: int = 3, expelled: tuple[str, ...] = (), **lives: str) -> Roll:
+    return Roll(generation, {n: Seat(f"h:{ord(n)}", life) for n, life in lives.items()}, expelled)
+
+
+def seat(name: str, life: str) -> dict[str, Seat]:
+    return {name: Seat(f"h:{ord(name)}", life)}
+
+
+def test_the_first_generation_is_a_list_and_nobody_knows_lives() -> None:
+    begun = first({"b": Address("h", 2), "a": Address("h", 1)})
+    assert begun == Roll(1, {"a": Seat("h:1", ""), "b": Seat("h:2", "")})
+    assert list(begun.seats) == ["a", "b"]
+    assert seated(begun, {"a": "x", "c": "y"}).seats["a"] == Seat("h:1", "x")
+
+
+def test_newcomers_come_last_and_those_who_come_back_keep_their_place() -> None:
+    grown = after(roll(a="1", b="2"), Change(seat("c", "3"), {}, False, {}))
+    assert grown == roll(4, a="1", b="2", c="3")
+    replaced = after(roll(a="1", b="2"), Change(seat("a", "9"), {}, False, {}))
+    assert replaced == roll(4, a="9", b="2")
+    assert list(replaced.seats) == ["a", "b"]
+
+
+def test_what_has_come_about_needs_no_generation() -> None:
+    now = roll(a="1", b="2")
+    assert after(now, Change(seat("b", "2"), {}, False, {})) is None
+    assert after(now, Change({}, {"c": "3"}, True, {})) is None
+    assert after(now, Change({}, {}, False, {})) is None
+
+
+def test_a_life_is_removed_and_not_a_name() -> None:
+    now = roll(a="1", b="2")
+    assert after(now, Change({}, {"b": "an older one"}, True, {})) is None
+    assert after(now, Change({}, {"b": "2"}, False, {})) == roll(4, a="1")
+    assert after(now, Change({}, {"b": "2"}, True, {})) == roll(4, ("2",), a="1")
+
+
+def test_whoever_was_sent_away_does_not_come_back_with_what_it_knows() -> None:
+    now = roll(4, ("2",), a="1")
+    assert after(now, Change(seat("b", "2"), {}, False, {})) is None
+    assert after(now, Change(seat("b", "3"), {}, False, {})) == roll(5, ("2",), a="1", b="3")
+
+
+def test_somebody_stays() -> None:
+    assert after(roll(a="1", b="2"), Change({}, {"a": "1", "b": "2"}, True, {})) is None
+
+
+def test_the_change_that_ends_the_first_generation_tells_the_lives() -> None:
+    begun = first({"a": Address("h", 97), "b": Address("h", 98)})
+    change = Change(seat("c", "3"), {}, False, {"a": "1", "b": "2"})
+    assert after(begun, change) == roll(2, a="1", b="2", c="3")
+
+
+def test_those_who_were_sent_away_are_not_remembered_for_ever() -> None:
+    many = tuple(map(str, range(EXPELLED_MAX)))
+    now = roll(3, many, a="x", b="y")
+    later = after(now, Change({}, {"b": "y"}, True, {}))
+    assert later is not None
+    assert later.expelled == (*many[1:], "y")
+
+
+def test_no_two_generations_can_be_mistaken_for_each_other() -> None:
+    now = roll(a="1", b="2")
+    assert charter(now, ALGORITHM) != charter(roll(4, a="1", b="2"), ALGORITHM)
+    assert charter(now, ALGORITHM) != charter(roll(a="1", c="2"), ALGORITHM)
+    assert charter(now, ALGORITHM).startswith("total_consensus over direct, generation 3 of 2 ")

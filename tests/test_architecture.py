@@ -20,6 +20,7 @@ ROOMS = {
     "trace": {"protocols"},
     "simulator": {"protocols", "trace"},
     "runtime": {"protocols", "trace"},
+    "replica": {"protocols", "runtime"},
     "oracle": {"trace"},
     "pipeline": {"trace"},
     "report": {"trace"},

@@ -49,7 +49,8 @@ class House:
         self.keeping = keeping
         # A checkpoint for each segment: where the last one is, the journal always reaches back to.
         keep_bytes = max(settings.keep_bytes, 2 * settings.segment_bytes)
-        self.settings = replace(settings, keep_bytes=keep_bytes)
+        # Nobody is given up: whoever is waited for in vain is left behind, and may come back.
+        self.settings = replace(settings, keep_bytes=keep_bytes, dead_after_s=None)
         self.trace = trace
 
 
@@ -130,6 +131,11 @@ class Generation:
             and peer.name in lives
             and self.node.outgoing.waits_for(peer.index)
         }
+
+    def others(self) -> list[Address]:
+        """Where the other members should be, those first with whom there is a connection."""
+        peers = sorted(self.node.company, key=lambda peer: not peer.link.open)
+        return [Address.parse(self._roll.seats[peer.name].address) for peer in peers]
 
     def absent(self) -> list[Address]:
         """Where those should be with whom there is no connection."""

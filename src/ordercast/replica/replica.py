@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from ordercast.errors import PeerError, RemovedError, UsageError
@@ -32,13 +32,17 @@ from ordercast.replica.rolls import EXPELLED_MAX, Change, after
 from ordercast.runtime.dialling import words
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Roll, Seat
+from ordercast.runtime.group import Batch, Group
 from ordercast.runtime.logs import about
+from ordercast.runtime.status import Status
 from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.view import View
 
 __all__ = ["Entry", "Machine", "Replica"]
 
 POLL_S = 0.25
+EARLY_BYTES = 256 * 2**20
+"""So much may be delivered while the state is being fetched; then the others have to wait."""
 OFFERS_MAX = 4
 """So many newcomers may fetch a state at the same time; the others come again."""
 OFFER_S = 30.0
@@ -66,15 +70,11 @@ class Entry(NamedTuple):
     """Where a replica goes on."""
 
     roll: Roll
-    checkpoint: Checkpoint | None
-    """The state to begin with; None if the machine is in it."""
-    kept: bool
+    checkpoint: Checkpoint | None = None
+    """The state to begin with; None if the machine is in it, or it has to be fetched."""
+    fetch: bool = False
+    kept: bool = False
     """Whether that is on the disk already."""
-
-
-class _Found(NamedTuple):
-    roll: Roll
-    where: Address
 
 
 class _Offer(NamedTuple):
@@ -94,13 +94,18 @@ class Replica:
         on_change: Callable[[tuple[str, ...]], object] | None,
     ) -> None:
         self.me = house.me
+        self.loop = asyncio.get_running_loop()
+        """Where it lives: nothing of it may be called from another thread."""
         self._house = house
         self._machine = machine
         self._on_change = on_change
         self._generation: Generation | None = None
         """The one that we are in; None in between."""
         self._roll: Roll | None = None
-        self._view: View | None = None
+        self._group: Group | None = None
+        """The one of this generation, or of the last one."""
+        self._in_state = False
+        """Whether the machine has come to where this generation is."""
         self._applied: Applied = {}
         self._position = 0
         self._save_at = 0
@@ -162,12 +167,17 @@ class Replica:
 
     @property
     def view(self) -> View:
-        """Who the members are, and how they look from here; between two generations, how they
-        looked last."""
-        if self._generation is not None:
-            self._view = self._generation.group.view
-        assert self._view is not None, "a replica is handed out once it has members"
-        return self._view
+        """Who the members are, and how they look from here."""
+        return self._last_group.view
+
+    def status(self) -> Status:
+        """Everything that is counted here; it begins anew with each generation."""
+        return self._last_group.status()
+
+    @property
+    def _last_group(self) -> Group:
+        assert self._group is not None, "a replica is handed out once it has members"
+        return self._group
 
     async def ended(self) -> None:
         """Wait until this replica cannot go on, or has left; raises why."""
@@ -201,37 +211,31 @@ class Replica:
             generation.hurry()
         await asyncio.gather(*self._endings, return_exceptions=True)
 
-    async def newest(self, addresses: Iterable[Address], *, wants: bool) -> _Found | None:
-        """The newest generation that somebody there is in; None if nobody says."""
-        asked = list(addresses)
-        rolls = await asyncio.gather(*(self._knock(address, wants=wants) for address in asked))
-        found = [_Found(roll, at) for roll, at in zip(rolls, asked, strict=True) if roll]
-        return max(found, key=lambda each: each.roll.generation, default=None)
+    async def newest(self, addresses: Iterable[Address], *, wants: bool) -> Roll | None:
+        """Of the newest generation that somebody there is in; None if nobody says."""
+        rolls = await asyncio.gather(*(self._knock(address, wants=wants) for address in addresses))
+        return max(filter(None, rolls), key=lambda roll: roll.generation, default=None)
 
     async def enter(self, addresses: Iterable[Address], *, wants: bool) -> Entry | None:
         """Ask there for a newer generation than ours, and for a seat in it; None if we have to
         come again."""
-        found = await self.newest(addresses, wants=wants)
-        if found is None or found.roll.generation <= self.generation:
+        roll = await self.newest(addresses, wants=wants)
+        if roll is None or roll.generation <= self.generation:
             return None
-        roll, where = found
-        self.seeds |= {Address.parse(seat.address): None for seat in roll.seats.values()}
-        seat = roll.seats.get(self.me)
+        members = {Address.parse(seat.address): None for seat in roll.seats.values()}
+        self.seeds |= members
         if self._house.life in roll.expelled:
             raise RemovedError(
                 f"{self.me} was removed from {self._house.door.group!r}: to be a member again it "
                 "has to start without what it has kept"
             )
+        seat = roll.seats.get(self.me)
         if seat is not None and seat.life == self._house.life:
-            try:
-                return Entry(roll, await fetch(self._house.door, where, roll.generation), False)
-            except (OSError, PeerError) as error:  # it has gone, or is further by now
-                self.trouble = str(error)
-                return None
+            return Entry(roll, fetch=True)
         if seat is not None and not wants:
             raise RemovedError(f"another process has taken the place of {self.me}")
         if not wants:  # everyone waited for us, and went on without
-            await self._knock(where, wants=True)
+            await self.newest(members, wants=True)
         return None
 
     # What the door calls.
@@ -255,8 +259,8 @@ class Replica:
         return roll
 
     def fetched(self, wish: Fetch) -> Frame:
-        if self._generation is None or self.generation != wish.generation:
-            return Bye(f"{self.me} is not in generation {wish.generation}")
+        if self._generation is None or self.generation != wish.generation or not self._in_state:
+            return Bye(f"{self.me} has no state of generation {wish.generation}")
         now = asyncio.get_running_loop().time()
         for token in [t for t, offer in self._offers.items() if now - offer.last > OFFER_S]:
             del self._offers[token]
@@ -280,73 +284,114 @@ class Replica:
 
     async def _live_in(self, entry: Entry, ready: asyncio.Future[Generation]) -> Entry | None:
         """Until it ends; what comes next."""
-        await self._move(entry)
+        self._move(entry)
         generation = await Generation.begin(self._house, entry.roll, position=self._position)
-        linger = False
-        tasks: list[asyncio.Task[Any]] = []
+        if self._house.keeping is not None:
+            self._house.keeping.drop_older()
+        self._generation, self._roll = generation, generation.roll
+        self._group = generation.group
+        self._invited.clear()
+        self._offers.clear()
+        taking_part = asyncio.create_task(self._take_part(generation, ready, fetch=entry.fetch))
+        tasks = [taking_part, asyncio.create_task(self._watch(generation))]
+        went_on = False
         try:
-            if self._house.keeping is not None:
-                self._house.keeping.drop_older()
-            self._generation, self._roll = generation, generation.roll
-            # What the lives before have written counts as well: after a restart it is soon saved.
-            self._save_at = 0 if generation.recovered else self._house.settings.segment_bytes
-            self._invited.clear()
-            self._offers.clear()
-            self._pending.start_anew(self._applied.get(self.me))
-            if not ready.done():
-                ready.set_result(generation)
-            if self._on_change is not None:
-                self._on_change(self.members)
-            self._review(generation)
-            applying = asyncio.create_task(self._apply_all(generation))
-            watching = asyncio.create_task(self._watch(generation))
-            tasks = [applying, watching, asyncio.create_task(self._feed(generation))]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            first = applying if applying in done else done.pop()
+            first = taking_part if taking_part in done else done.pop()
             going_on: Entry | None = first.result()
-            linger = True
+            went_on = True
             return going_on
         finally:
-            self._view = generation.group.view
-            self._generation = None
+            self._generation, self._in_state = None, False
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             ending = asyncio.create_task(generation.end())
             self._endings[ending] = generation
             ending.add_done_callback(self._endings.pop)
-            if not linger:
+            if not went_on:
                 generation.hurry()
                 await asyncio.wait([ending])
 
-    async def _move(self, entry: Entry) -> None:
-        """Be in the state that the generation begins with."""
-        checkpoint, keeping = entry.checkpoint, self._house.keeping
+    def _move(self, entry: Entry) -> None:
+        """Be in the state that the generation begins with, as far as it is here."""
         gone = [name for name in self._applied if name not in entry.roll.seats]
         for name in gone[:-EXPELLED_MAX]:  # whoever was left behind may yet come back with some
             del self._applied[name]
         self._position = 0
-        if checkpoint is not None:
-            self._machine.load(checkpoint.state)
-            self._applied, self._position = dict(checkpoint.applied), checkpoint.position
+        keeping, start = self._house.keeping, entry.checkpoint
+        if start is not None:
+            self._load(start)
+        elif entry.roll.generation > 1 and not entry.fetch and keeping is not None:
+            start = self._checkpoint(entry.roll.generation)
         if keeping is not None and not entry.kept:
-            start = checkpoint
-            if start is None and entry.roll.generation > 1:
-                start = self._checkpoint(entry.roll.generation)
             keeping.begin(Kept(self._house.door.group, self.me, entry.roll), start)
 
-    async def _apply_all(self, generation: Generation) -> Entry | None:
-        async for batch in generation.group.batches():
-            for position, payload in enumerate(batch.payloads, batch.position):
-                if position <= self._position:
-                    continue
-                self._position = position
-                change = self._take(batch.sender, payload)
-                if change is not None and (roll := after(generation.roll, change)) is not None:
+    async def _take_part(
+        self, generation: Generation, ready: asyncio.Future[Generation], *, fetch: bool
+    ) -> Entry | None:
+        """Carry out what is delivered, until a change."""
+        early = await self._catch_up(generation) if fetch else []
+        self._in_state = True
+        # What the lives before have written counts as well: after a restart it is soon saved.
+        self._save_at = 0 if generation.recovered else self._house.settings.segment_bytes
+        self._pending.start_anew(self._applied.get(self.me))
+        if not ready.done():
+            ready.set_result(generation)
+        if self._on_change is not None:
+            self._on_change(self.members)
+        self._review(generation)
+        async with _beside(self._feed(generation)):
+            for batch in early:
+                if (roll := self._carry_out(generation, batch)) is not None:
                     return self._into(roll)
-                if change is not None:
-                    self._review(generation)
-            self._save_now_and_then(generation)
+            async for batch in generation.group.batches():
+                if (roll := self._carry_out(generation, batch)) is not None:
+                    return self._into(roll)
+        return None
+
+    async def _catch_up(self, generation: Generation) -> list[Batch]:
+        """Fetch the state from another member; what is delivered until then."""
+        early: list[Batch] = []
+        async with _beside(self._lay_by(generation, early)):
+            while True:
+                for address in generation.others():
+                    try:
+                        checkpoint = await fetch(self._house.door, address, self.generation)
+                    except (OSError, PeerError) as error:  # it has gone, or is further by now
+                        self.trouble = str(error)
+                        continue
+                    self._load(checkpoint)
+                    if self._house.keeping is not None:
+                        self._house.keeping.save(checkpoint)
+                    return early
+                await asyncio.sleep(POLL_S)
+
+    async def _lay_by(self, generation: Generation, early: list[Batch]) -> None:
+        """So that nobody waits for us meanwhile; unless it becomes too much."""
+        size = 0
+        async for batch in generation.group.batches():
+            early.append(batch)
+            size += sum(map(len, batch.payloads))
+            if size > EARLY_BYTES:
+                return
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        self._machine.load(checkpoint.state)
+        self._applied, self._position = dict(checkpoint.applied), checkpoint.position
+
+    def _carry_out(self, generation: Generation, batch: Batch) -> Roll | None:
+        """The next roll, if the generation ends here."""
+        for position, payload in enumerate(batch.payloads, batch.position):
+            if position <= self._position:
+                continue
+            self._position = position
+            change = self._take(batch.sender, payload)
+            if change is not None:
+                if (roll := after(generation.roll, change)) is not None:
+                    return roll
+                self._review(generation)
+        self._save_now_and_then(generation)
         return None
 
     def _take(self, sender: str, payload: bytes) -> Change | None:
@@ -375,7 +420,7 @@ class Replica:
     def _into(self, roll: Roll) -> Entry | None:
         seat = roll.seats.get(self.me)
         if seat is not None and seat.life == self._house.life:
-            return Entry(roll, None, False)
+            return Entry(roll)
         if self._leaving:
             return None
         raise RemovedError(f"{self.me} was removed from {self._house.door.group!r}")
@@ -464,3 +509,15 @@ class Replica:
         for _, done in self._proposals:
             if not done.done():
                 done.set_exception(error)
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Done meanwhile; if it fails, so does the block."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(work)
+            yield
+            task.cancel()
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None

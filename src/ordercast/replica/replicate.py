@@ -23,6 +23,8 @@ from ordercast.runtime.wishes import check_wishes
 __all__ = ["replicate"]
 
 KNOCK_EVERY_S = 0.1
+WINDOW_BYTES = 64 * 2**20
+"""A replica that has more to catch up with than that gets the state instead."""
 
 
 @contextlib.asynccontextmanager
@@ -101,7 +103,7 @@ async def replicate(
             entrance.door,
             life=life,
             keeping=keeping,
-            settings=settings or Settings(),
+            settings=settings or Settings(window_bytes=WINDOW_BYTES),
             trace=Path(trace) if trace is not None else None,
         )
         replica = Replica(house, machine, on_change=on_change)
@@ -109,7 +111,9 @@ async def replicate(
         entrance.door.host = replica
         if found is not None:
             await entrance.open_door()
-            entry = Entry(found[0].roll, found[1], True)
+            roll, checkpoint = found[0].roll, found[1]
+            lacking = checkpoint is None and roll.generation > 1
+            entry = Entry(roll, checkpoint, fetch=lacking, kept=True)
         elif peers is None:
             await entrance.open_door()
             entry = await _let_in(replica, timeout_s)
@@ -139,7 +143,7 @@ async def _founded(
     replica.seeds |= dict.fromkeys(others)
     if await replica.newest(others, wants=False) is not None:
         return await _let_in(replica, timeout_s)
-    return Entry(first(membership.addresses), None, False)
+    return Entry(first(membership.addresses))
 
 
 async def _let_in(replica: Replica, timeout_s: float) -> Entry:

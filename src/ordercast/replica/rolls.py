@@ -31,8 +31,8 @@ class Change(Struct, frozen=True, array_like=True, tag="x", forbid_unknown_field
     expel: bool
     """Whether those who are removed may not come back."""
     lives: dict[str, str]
-    """Of the members, for those who have not met everyone: in the first generation a roll has
-    none."""
+    """Of the members, as whoever proposes it knows them: in the first generation a roll has none,
+    and everyone has to go on from the same one."""
 
 
 def first(addresses: Mapping[str, Address]) -> Roll:
@@ -40,10 +40,9 @@ def first(addresses: Mapping[str, Address]) -> Roll:
 
 
 def seated(roll: Roll, lives: Mapping[str, str]) -> Roll:
-    """The same with the lives that are known."""
+    """The same with these lives."""
     seats = {
-        name: Seat(seat.address, seat.life or lives.get(name, ""))
-        for name, seat in roll.seats.items()
+        name: Seat(seat.address, lives.get(name) or seat.life) for name, seat in roll.seats.items()
     }
     return replace(roll, seats=seats)
 

@@ -33,6 +33,8 @@ class Group:
         self.me = node.name
         self.algorithm = algorithm
         """Which ordering over which dissemination was chosen."""
+        self.loop = asyncio.get_running_loop()
+        """Where it lives: nothing of it may be called from another thread."""
         self._node = node
         self._outgoing = node.outgoing
         self._handout = node.handout

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ordercast.errors import SetupError
 from ordercast.runtime.handshakes import REASONS
@@ -25,9 +25,6 @@ except ImportError as error:
     raise SetupError(
         "metrics need the package prometheus_client: pip install 'ordercast[metrics]'"
     ) from error
-
-if TYPE_CHECKING:
-    from ordercast.runtime.group import Group
 
 __all__ = ["GroupCollector", "exposition", "metrics"]
 
@@ -83,13 +80,22 @@ _JOURNAL: list[tuple[str, Kind, str, Callable[[JournalStatus], float]]] = [
 ]
 
 
-def metrics(*groups: Group) -> GroupCollector:
+class Watched(Protocol):
+    """A group, or a replica."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+    def status(self) -> Status: ...
+
+
+def metrics(*groups: Watched) -> GroupCollector:
     """To be registered with a Prometheus registry: one collector for all groups of a process."""
     return GroupCollector(groups)
 
 
 class GroupCollector(Collector):
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(self, groups: Iterable[Watched]) -> None:
         self._groups = tuple(groups)
 
     def collect(self) -> Iterator[Metric]:
@@ -126,16 +132,16 @@ def _failed_handshakes(found: Iterable[Status]) -> Metric:
     return family
 
 
-def exposition(group: Group) -> bytes:
+def exposition(group: Watched) -> bytes:
     """The text format, of this group alone."""
     registry = CollectorRegistry()
     registry.register(metrics(group))
     return generate_latest(registry)
 
 
-def _read(group: Group) -> Status:
+def _read(group: Watched) -> Status:
     """On the member's own loop, whichever thread a scrape comes from."""
-    loop = group._node.failure.get_loop()
+    loop = group.loop
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:

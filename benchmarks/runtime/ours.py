@@ -4,13 +4,14 @@
     many        `send_many`, and the same `async for`: a burst in one call, as peers take it
     batches     `send_many`, and `async for` over `batches()`
 
-The last two are in the name of a subject.
+The last two are in the name of a subject. A `replica` carries messages out as commands.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
@@ -109,6 +110,73 @@ class Ours(Alone):
         return member
 
 
+UNDER_WAY_MAX = 4096
+"""So many commands a replica may have been given and not carried out."""
+
+
+class _Machine:
+    """Every command of another member's is a delivery."""
+
+    def __init__(self, me: str, sink: Sink) -> None:
+        self._me, self._take = me, sink.take
+
+    def apply(self, command: bytes, sender: str) -> None:
+        if sender != self._me:
+            self._take(command)
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, state: bytes) -> None: ...
+
+
+class _Replica:
+    def __init__(self, replica: ordercast.Replica, leave: contextlib.AsyncExitStack) -> None:
+        self._replica = replica
+        self._leave = leave
+        self._under_way: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._given = 0
+
+    async def publish(self, blobs: Sequence[bytes]) -> None:
+        for blob in blobs:
+            last = self._replica.do(blob)
+        self._under_way.append((len(blobs), last))
+        self._given += len(blobs)
+        while self._given > UNDER_WAY_MAX:
+            count, carried_out = self._under_way.popleft()
+            await carried_out
+            self._given -= count
+
+    async def close(self) -> None:
+        await self._leave.aclose()
+
+
+class Replicas(Alone):
+    forms = (BURSTS, ONE)
+    tls = (False, True)
+    order = "total"
+
+    def __init__(self, name: str, *, journal: bool, remarks: str) -> None:
+        self.name = f"ordercast {name}"
+        self.remarks = remarks
+        self._journal = journal
+
+    async def join(self, setting: Setting, sink: Sink) -> _Replica:
+        me, home = member_name(setting.me), setting.directory
+        leave = contextlib.AsyncExitStack()
+        replica = await leave.enter_async_context(
+            ordercast.replicate(
+                GROUP,
+                _Machine(me, sink),
+                me=me,
+                peers={member_name(index): at for index, at in enumerate(setting.addresses)},
+                keys=home / "keys" if setting.tls else None,
+                journal=home / "journals" / me if self._journal else None,
+            )
+        )
+        return _Replica(replica, leave)
+
+
 _UNIFORM = ("causal_vector", "majority_acks")
 
 SUBJECTS = (
@@ -127,6 +195,8 @@ SUBJECTS = (
     Ours("coordinator", "total_coordinator", "direct", way="batches"),
     Ours("consensus", "total_consensus", "direct"),
     Ours("consensus", "total_consensus", "direct", way="batches"),
+    Replicas("replica", journal=False, remarks="commands"),
+    Replicas("replica/journal", journal=True, remarks="'write'"),
     Ours("lamport", "total_lamport", "direct"),
     Ours("skeen", "total_skeen", "direct"),
 )

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Annotated
+
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ordercast.errors import PeerError
 from ordercast.protocols.messages import Count
 from ordercast.replica.rolls import Change
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 
-__all__ = ["COMMAND_BYTES_MAX", "Command", "decode", "encode"]
+__all__ = ["COMMAND_BYTES_MAX", "Commands", "decode", "encode", "packed"]
 
 COMMAND_BYTES_MAX = PAYLOAD_BYTES_MAX - 256
+PACK_BYTES = 64 * 2**10
+"""With so many bytes a message is full."""
+PACK_MAX = 1024
+
+_Bodies = Annotated[list[bytes], Meta(min_length=1, max_length=PACK_MAX)]
 
 
-class Command(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fields=True, gc=False):
+class Commands(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fields=True):
+    """Some that were given in a row."""
+
     session: str
-    """Which start of its sender it is from."""
-    number: Count
-    """How many it had been given there until then: one that was sent in two generations is
+    """Which start of their sender they are from."""
+    first: Count
+    """How many had been given there, with the first one: one that was sent in two generations is
     carried out once."""
-    body: bytes
+    bodies: _Bodies
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[Command | Change] = msgspec.msgpack.Decoder(Command | Change)
+_decoder: msgspec.msgpack.Decoder[Commands | Change] = msgspec.msgpack.Decoder(Commands | Change)
 
 
-def encode(message: Command | Change) -> bytes:
+def packed(session: str, first: int, bodies: Sequence[bytes]) -> list[bytes]:
+    """As few messages as they fit into."""
+    messages, begin, size = [], 0, 0
+    for place, body in enumerate(bodies):
+        if place > begin and (size + len(body) > PACK_BYTES or place - begin == PACK_MAX):
+            messages.append(encode(Commands(session, first + begin, list(bodies[begin:place]))))
+            begin, size = place, 0
+        size += len(body)
+    messages.append(encode(Commands(session, first + begin, list(bodies[begin:]))))
+    return messages
+
+
+def encode(message: Commands | Change) -> bytes:
     return _encode(message)
 
 
-def decode(payload: bytes) -> Command | Change:
+def decode(payload: bytes) -> Commands | Change:
     try:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"it is neither a command nor a change: {error}") from None
+        raise PeerError(f"it is neither commands nor a change: {error}") from None

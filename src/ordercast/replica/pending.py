@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import islice
 from typing import Any
 
 from ordercast.errors import OutcomeUnknownError
-from ordercast.replica.commands import Command, encode
+from ordercast.replica.commands import packed
 
 __all__ = ["Pending"]
+
+_UNKNOWN = (
+    "the command was carried out while this replica was cut off from the others, and what came of "
+    "it is not known here: look at the state"
+)
 
 
 class Pending:
     def __init__(self, session: str) -> None:
         self.session = session
-        self._given = 0
-        self._open: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}
-        self._unsent: deque[bytes] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._open: deque[tuple[bytes, asyncio.Future[Any]]] = deque()
+        self._first = 1
+        """The number of the first of them."""
+        self._sent = 0
+        """So many of them have been sent in this generation."""
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
@@ -25,52 +34,50 @@ class Pending:
 
     def give(self, body: bytes) -> asyncio.Future[Any]:
         """What comes of it when it is carried out here."""
-        self._given += 1
-        payload = encode(Command(self.session, self._given, body))
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._open[self._given] = payload, future
-        self._unsent.append(payload)
+        future = self._loop.create_future()
+        self._open.append((body, future))
         self._news.set()
         return future
 
     async def unsent(self) -> list[bytes]:
-        """Those that have to be sent in this generation, once there are any."""
-        while not self._unsent:
+        """What has to be sent in this generation, once there is anything."""
+        while self._sent == len(self._open):
             self._news.clear()
             await self._news.wait()
-        payloads = list(self._unsent)
-        self._unsent.clear()
+        bodies = [body for body, _ in islice(self._open, self._sent, None)]
+        payloads = packed(self.session, self._first + self._sent, bodies)
+        self._sent = len(self._open)
         return payloads
 
-    def settle(self, number: int, result: Any, error: Exception | None) -> None:
-        """Carried out here, with this outcome."""
-        _, future = self._open.pop(number)
+    def settle(self, result: Any, error: Exception | None = None) -> None:
+        """The first one has been carried out here, with this outcome."""
+        _, future = self._open.popleft()
+        self._first += 1
+        self._sent = max(self._sent - 1, 0)
         if future.done():  # whoever gave it has been cancelled
             return
         if error is None:
             future.set_result(result)
         else:
-            future.set_exception(error)
+            _refuse(future, error)
 
     def start_anew(self, applied: tuple[str, int] | None) -> None:
         """In another generation: whatever is not carried out by now has to be sent there."""
         if applied is not None and applied[0] == self.session:
-            for number in [number for number in self._open if number <= applied[1]]:
-                self.settle(number, None, OutcomeUnknownError(_UNKNOWN))
-        self._unsent = deque(payload for payload, _ in self._open.values())
-        if self._unsent:
-            self._news.set()
+            while self._first <= applied[1]:
+                self.settle(None, OutcomeUnknownError(_UNKNOWN))
+        self._sent = 0
+        self._news.set()
 
     def fail(self, error: BaseException) -> None:
         """Nothing will be carried out here any more."""
-        for _, future in self._open.values():
+        for _, future in self._open:
             if not future.done():
-                future.set_exception(error)
+                _refuse(future, error)
         self._open.clear()
-        self._unsent.clear()
+        self._sent = 0
 
 
-_UNKNOWN = (
-    "the command was carried out while this replica was cut off from the others, and what came of "
-    "it is not known here: look at the state"
-)
+def _refuse(future: asyncio.Future[Any], error: BaseException) -> None:
+    future.set_exception(error)
+    future.exception()  # whoever does not wait for it does not want to know

@@ -41,6 +41,8 @@ from ordercast.runtime.view import View
 __all__ = ["Entry", "Machine", "Replica"]
 
 POLL_S = 0.25
+MANY = 64
+"""With so many commands under way, company is worth waiting for."""
 EARLY_BYTES = 256 * 2**20
 """So much may be delivered while the state is being fetched; then the others have to wait."""
 OFFERS_MAX = 4
@@ -125,16 +127,16 @@ class Replica:
 
     # What a program calls.
 
-    async def do(self, command: bytes) -> Any:
-        """Have a command carried out on every replica; what it led to here. Cancelled, it is
-        carried out all the same."""
+    def do(self, command: bytes) -> asyncio.Future[Any]:
+        """Have a command carried out on every replica; await what it led to. It is on its way,
+        whether anybody waits or not; commands that are given in a row are carried out in a row."""
         if not isinstance(command, bytes | bytearray | memoryview):
             raise UsageError(f"a command of type {type(command).__name__}: give bytes")
         if len(command) > COMMAND_BYTES_MAX:
             size = len(command)
             raise UsageError(f"a command of {size} bytes: {COMMAND_BYTES_MAX} is the limit")
         self._check()
-        return await self._pending.give(bytes(command))
+        return self._pending.give(bytes(command))
 
     async def sync(self) -> None:
         """Whatever anyone has seen done by now is done here: read the state then."""
@@ -395,7 +397,7 @@ class Replica:
         return None
 
     def _take(self, sender: str, payload: bytes) -> Change | None:
-        """Carry a command out; a change is for the caller."""
+        """Carry commands out; a change is for the caller."""
         try:
             message = decode(payload)
         except PeerError as error:  # everyone gets the same, and does nothing with it
@@ -404,18 +406,25 @@ class Replica:
         if isinstance(message, Change):
             return message
         session, number = self._applied.get(sender, ("", 0))
-        if session == message.session and number >= message.number:
-            return None
-        self._applied[sender] = message.session, message.number
-        result, refused = None, None
-        if message.body:
-            try:
-                result = self._machine.apply(message.body, sender)
-            except Exception as error:
-                refused = error
-        if message.session == self._pending.session:
-            self._pending.settle(message.number, result, refused)
+        done = max(number - message.first + 1, 0) if session == message.session else 0
+        bodies = message.bodies[done:]
+        if bodies:
+            last = message.first + len(message.bodies) - 1
+            self._applied[sender] = message.session, last
+            self._apply(bodies, sender, own=message.session == self._pending.session)
         return None
+
+    def _apply(self, bodies: list[bytes], sender: str, *, own: bool) -> None:
+        apply, settle = self._machine.apply, self._pending.settle
+        for body in bodies:
+            result, refused = None, None
+            if body:  # without, somebody only wants to know when it is there
+                try:
+                    result = apply(body, sender)
+                except Exception as error:
+                    refused = error
+            if own:
+                settle(result, refused)
 
     def _into(self, roll: Roll) -> Entry | None:
         seat = roll.seats.get(self.me)
@@ -426,8 +435,12 @@ class Replica:
         raise RemovedError(f"{self.me} was removed from {self._house.door.group!r}")
 
     async def _feed(self, generation: Generation) -> None:
+        """With many under way, the next ones wait for company: a message costs what it costs,
+        however many commands are in it."""
         while True:
             await generation.group.send_many(await self._pending.unsent())
+            if len(self._pending) > MANY:
+                await asyncio.sleep(self._house.settings.linger_s)
 
     async def _watch(self, generation: Generation) -> Entry:
         """Are we where the others are, and can they go on?"""

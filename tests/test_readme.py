@@ -59,7 +59,7 @@ def test_the_story_can_be_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
     """As three processes, twice: the second time they come back from their journals. And what
     they did is judged."""
-    program, check, _ = PROGRAMS
+    program, _, check, _ = PROGRAMS
     for name, address in addresses("a", "b", "c").items():
         program = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{address}"', program)
     (tmp_path / "orders.py").write_text(program)

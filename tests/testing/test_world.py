@@ -445,3 +445,22 @@ def test_who_ends_leaves_no_socket_behind() -> None:
         return answer
 
     assert run(story) == b"bye"
+
+
+def test_what_waited_for_a_paused_process_comes_before_what_came_later() -> None:
+    seen: list[int] = []
+
+    async def sleep() -> None:
+        await asyncio.sleep(10)
+
+    async def story(world: World) -> None:
+        process = world.start("a", sleep)
+        await asyncio.sleep(1)
+        process.pause()
+        process.context.run(world.loop.call_soon, seen.append, 1)
+        world.loop.call_soon(process.resume)
+        process.context.run(world.loop.call_soon, seen.append, 2)
+        await asyncio.sleep(1)
+
+    run(story)
+    assert seen == [1, 2]

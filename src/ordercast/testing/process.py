@@ -76,7 +76,8 @@ class Process:
     def resume(self) -> None:
         self._paused = False
         backlog, self._backlog = self._backlog, []
-        self._loop._ready.extend(backlog)
+        # Before whatever has come meanwhile, and was not yet seen to stand still.
+        self._loop._ready.extendleft(reversed(backlog))
 
     async def stop(self) -> None:
         """Cancel its program, and wait for the end; raises what that raises instead."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -42,7 +43,9 @@ class House:
         keeping: Keeping | None,
         settings: Settings,
         trace: Path | None,
+        check_private: Callable[[Iterable[Address]], None],
     ) -> None:
+        """`check_private` raises a `UsageError` if members may not be there."""
         self.door = door
         self.me = door.name
         self.life = life
@@ -52,6 +55,7 @@ class House:
         # Nobody is given up: whoever is waited for in vain is left behind, and may come back.
         self.settings = replace(settings, keep_bytes=keep_bytes, dead_after_s=None)
         self.trace = trace
+        self.check_private = check_private
 
 
 class Generation:

@@ -28,7 +28,7 @@ from ordercast.replica.commands import encode as encode_message
 from ordercast.replica.generation import Generation, House
 from ordercast.replica.keeping import Kept
 from ordercast.replica.pending import Pending
-from ordercast.replica.rolls import EXPELLED_MAX, Change, after
+from ordercast.replica.rolls import EXPELLED_MAX, SEATS_MAX, Change, after, check
 from ordercast.runtime.dialling import words
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Roll, Seat
@@ -45,6 +45,7 @@ MANY = 64
 """With so many commands under way, company is worth waiting for."""
 EARLY_BYTES = 256 * 2**20
 """So much may be delivered while the state is being fetched; then the others have to wait."""
+INVITE_EVERY_S = 1.0
 OFFERS_MAX = 4
 """So many newcomers may fetch a state at the same time; the others come again."""
 OFFER_S = 30.0
@@ -114,7 +115,8 @@ class Replica:
         """How much is written to the journal when the state is to be saved again."""
         self._pending = Pending(surroundings().token())
         self._proposals: list[tuple[Change, asyncio.Future[None]]] = []
-        self._invited: dict[tuple[str, Seat], float] = {}
+        self._invited: dict[str, float] = {}
+        """Newcomers, and when they were last proposed in this generation."""
         self._offers: dict[str, _Offer] = {}
         self._failure: BaseException | None = None
         self._leaving = False
@@ -246,24 +248,33 @@ class Replica:
         generation = self._generation
         if generation is None or (lives := generation.lives) is None:
             return Bye(f"{self.me} is not in a generation where everyone is known")
-        roll, seat = generation.roll, Seat(knock.address, knock.life)
-        if not knock.wants or roll.seats.get(knock.name) == seat or knock.life in roll.expelled:
+        name, roll, seat = knock.name, generation.roll, Seat(knock.address, knock.life)
+        if not knock.wants or roll.seats.get(name) == seat or knock.life in roll.expelled:
             return roll
-        present = generation.group.view.present
-        if knock.name in present and lives.get(knock.name) != knock.life:
-            return Bye(f"{knock.name} is a member already, and is here: choose another name")
-        if any(seat.address == knock.address for n, seat in roll.seats.items() if n != knock.name):
-            return Bye(f"another member is at {knock.address}")
-        now = asyncio.get_running_loop().time()
-        if now - self._invited.get((knock.name, seat), -1.0) >= 1.0:
-            self._invited[knock.name, seat] = now
-            self._send(generation, Change({knock.name: seat}, {}, False, lives))
+        try:
+            self._house.check_private([check(name, seat)])
+        except UsageError as error:
+            return Bye(str(error))
+        if name in generation.group.view.present and lives.get(name) != knock.life:
+            return Bye(f"{name} is a member already, and is here: choose another name")
+        if any(at.address == seat.address for other, at in roll.seats.items() if other != name):
+            return Bye(f"another member is at {seat.address}")
+        if name not in roll.seats and len(roll.seats) >= SEATS_MAX:
+            return Bye(f"there are {len(roll.seats)} members, and no more than {SEATS_MAX} can be")
+        now = self.loop.time()
+        if now - self._invited.get(name, -INVITE_EVERY_S) >= INVITE_EVERY_S:
+            if len(self._invited) >= SEATS_MAX:  # nobody has so much to do with newcomers
+                self._invited.clear()
+            self._invited[name] = now
+            self._send(generation, Change({name: seat}, {}, False, lives))
         return roll
 
     def fetched(self, wish: Fetch) -> Frame:
         if self._generation is None or self.generation != wish.generation or not self._in_state:
             return Bye(f"{self.me} has no state of generation {wish.generation}")
-        now = asyncio.get_running_loop().time()
+        if wish.name not in self.members:
+            return Bye(f"{wish.name} is no member")
+        now = self.loop.time()
         for token in [t for t, offer in self._offers.items() if now - offer.last > OFFER_S]:
             del self._offers[token]
         token = wish.token

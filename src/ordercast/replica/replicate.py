@@ -13,7 +13,13 @@ from ordercast.replica.generation import House
 from ordercast.replica.keeping import Keeping
 from ordercast.replica.replica import Entry, Machine, Replica
 from ordercast.replica.rolls import first
-from ordercast.runtime.discovery import Address, DiscoveryError, Peers, Presence
+from ordercast.runtime.discovery import (
+    Address,
+    DiscoveryError,
+    Peers,
+    Presence,
+    check_reachable,
+)
 from ordercast.runtime.entrance import Entrance
 from ordercast.runtime.join import until_all_are_there
 from ordercast.runtime.settings import Settings
@@ -105,6 +111,7 @@ async def replicate(
             keeping=keeping,
             settings=settings or Settings(window_bytes=WINDOW_BYTES),
             trace=Path(trace) if trace is not None else None,
+            check_private=entrance.check_private,
         )
         replica = Replica(house, machine, on_change=on_change)
         replica.seeds |= dict.fromkeys(seeds)
@@ -115,7 +122,7 @@ async def replicate(
             lacking = checkpoint is None and roll.generation > 1
             entry = Entry(roll, checkpoint, fetch=lacking, kept=True)
         elif peers is None:
-            await entrance.open_door()
+            check_reachable(await entrance.open_door())
             entry = await _let_in(replica, timeout_s)
         else:
             entry = await _founded(replica, entrance, timeout_s, on_progress)

@@ -14,11 +14,15 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ordercast.runtime.discovery import Address
+from ordercast.errors import UsageError
+from ordercast.runtime.discovery import Address, check_reachable
 from ordercast.runtime.frames import Roll, Seat
+from ordercast.runtime.keys import check_name
 
-__all__ = ["EXPELLED_MAX", "Change", "after", "charter", "first", "seated"]
+__all__ = ["EXPELLED_MAX", "SEATS_MAX", "Change", "after", "charter", "check", "first", "seated"]
 
+SEATS_MAX = 256
+"""Every one of them has a word in every decision."""
 EXPELLED_MAX = 256
 """So many of those who were sent away are remembered."""
 
@@ -47,8 +51,21 @@ def seated(roll: Roll, lives: Mapping[str, str]) -> Roll:
     return replace(roll, seats=seats)
 
 
+def check(name: str, seat: Seat) -> Address:
+    """Where others reach it; raises a `UsageError` for one that nobody could use."""
+    check_name(name)
+    if not seat.life:
+        raise UsageError(f"{name!r} does not say which life it is")
+    return check_reachable(Address.parse(seat.address))
+
+
 def after(roll: Roll, change: Change) -> Roll | None:
-    """The roll of the next generation; None if there is no need for one."""
+    """The roll of the next generation; None if there is no need for one, or it could not be."""
+    try:
+        for name, seat in change.add.items():
+            check(name, seat)
+    except UsageError:
+        return None
     roll = seated(roll, change.lives)
     seats, gone = dict(roll.seats), []
     for name, life in change.remove.items():
@@ -56,7 +73,7 @@ def after(roll: Roll, change: Change) -> Roll | None:
             del seats[name]
             gone.append(life)
     seats |= {name: at for name, at in change.add.items() if at.life not in roll.expelled}
-    if seats == roll.seats or not seats:
+    if seats == roll.seats or not 0 < len(seats) <= max(SEATS_MAX, len(roll.seats)):
         return None
     expelled = roll.expelled + tuple(gone) if change.expel else roll.expelled
     return Roll(roll.generation + 1, seats, expelled[-EXPELLED_MAX:])

@@ -15,7 +15,7 @@ Finding is not trusting: whoever is found still has to show the certificate of i
 from ordercast.runtime.discovery.address import Address
 from ordercast.runtime.discovery.asking import Answer, Ask, Dns, Resolve, Via
 from ordercast.runtime.discovery.assemble import Membership, Presence, assemble
-from ordercast.runtime.discovery.finder import DiscoveryError, Finder
+from ordercast.runtime.discovery.finder import DiscoveryError, Finder, check_reachable
 from ordercast.runtime.discovery.peers import Peers, parse_peers
 from ordercast.runtime.discovery.registry import Registry
 from ordercast.runtime.discovery.static import StaticList, from_toml
@@ -35,6 +35,7 @@ __all__ = [
     "StaticList",
     "Via",
     "assemble",
+    "check_reachable",
     "from_toml",
     "parse_peers",
 ]

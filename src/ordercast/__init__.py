@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
-    from ordercast.replica.replica import Machine, Replica
+    from ordercast.replica.machine import Machine
+    from ordercast.replica.replica import Replica
     from ordercast.replica.replicate import replicate
     from ordercast.runtime.discovery import DiscoveryError
     from ordercast.runtime.group import Batch, Delivery, Group, View
@@ -73,7 +74,8 @@ _HOMES = {
         "TraceError",
         "UsageError",
     ),
-    "replica.replica": ("Machine", "Replica"),
+    "replica.machine": ("Machine",),
+    "replica.replica": ("Replica",),
     "replica.replicate": ("replicate",),
     "runtime.discovery": ("DiscoveryError",),
     "runtime.group": ("Batch", "Delivery", "Group", "View"),

@@ -55,6 +55,6 @@ def test_the_page_lists_what_join_does_not_have() -> None:
 
 def test_the_page_tells_of_every_call() -> None:
     calls = {name for name in vars(ordercast.Replica) if not name.startswith("_")}
-    inner = {"close", "enter", "fetched", "generation", "knocked", "newest", "run"}
+    inner = {"close", "enter", "generation", "newest", "run"}
     for name in calls - inner:
         assert f"`replica.{name}" in PAGE or f"`await replica.{name}" in PAGE, name

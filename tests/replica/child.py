@@ -7,6 +7,7 @@ each, in a file of this life: what a kill leaves of it has happened. Obeys lines
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -69,8 +70,9 @@ async def give(replica: ordercast.Replica, life: str, file: TextIO) -> None:
     while True:
         number += 1
         item = f"{life}/{number} {'.' * chance.choice([0, 10, 500])}"
-        place = await replica.do(item.encode())
-        file.write(f"got {place} {item}\n")
+        with contextlib.suppress(ordercast.OutcomeUnknownError):
+            place = await replica.do(item.encode())
+            file.write(f"got {place} {item}\n")
         await asyncio.sleep(chance.random() * 0.02)
 
 

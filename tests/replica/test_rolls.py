@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ordercast.replica.rolls import EXPELLED_MAX, Change, after, charter, first, seated
+from ordercast.replica.rolls import EXPELLED_MAX, SEATS_MAX, Change, after, charter, first, seated
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import Roll, Seat
 
@@ -75,3 +75,26 @@ def test_no_two_generations_can_be_mistaken_for_each_other() -> None:
     assert charter(now, ALGORITHM) != charter(roll(4, a="1", b="2"), ALGORITHM)
     assert charter(now, ALGORITHM) != charter(roll(a="1", c="2"), ALGORITHM)
     assert charter(now, ALGORITHM).startswith("total_consensus over direct, generation 3 of 2 ")
+
+
+def test_lives_that_were_known_in_an_earlier_generation_change_nothing_later() -> None:
+    """A change that came too late is proposed again in the next generation."""
+    stale = Change({}, {"b": "2"}, True, {"a": "an older one", "b": "2", "c": "3"})
+    assert after(roll(a="1", b="2", c="9"), stale) == roll(4, ("2",), a="1", c="9")
+
+
+def test_nobody_gets_a_seat_that_cannot_be_used() -> None:
+    now = roll(a="1")
+    for name, at in {
+        "../b": Seat("h:1", "2"),
+        "b": Seat("nowhere", "2"),
+        "c": Seat("0.0.0.0:1", "2"),
+        "d": Seat("h:1", ""),
+    }.items():
+        assert after(now, Change({name: at}, {}, False, {})) is None
+
+
+def test_a_group_of_replicas_does_not_grow_for_ever() -> None:
+    full = Roll(3, {f"m{at}": Seat(f"h:{at + 1}", "x") for at in range(SEATS_MAX)})
+    assert after(full, Change(seat("b", "2"), {}, False, {})) is None
+    assert after(full, Change({}, {"m0": "x"}, False, {})) is not None

@@ -6,7 +6,9 @@
     keeping     the generation, its state and its journal on disk
     calling     how a newcomer gets in: knock, and fetch the state
     pending     commands that were given here and are not carried out yet
+    machine     the program's state, and what is carried out on it
     generation  a member in one generation: a group that does not change
+    hosting     what is answered at the door: who the members are, the state
     replica     what the program holds in its hands: from generation to generation
     replicate   `ordercast.replicate`
 

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from ordercast.errors import PeerError
+from ordercast.errors import PeerError, UsageError
 from ordercast.replica.checkpoint import Checkpoint, decode
+from ordercast.replica.rolls import check
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door, read_frame
 from ordercast.runtime.frames import (
@@ -36,6 +37,11 @@ async def knock(door: Door, address: Address, life: str, *, wants: bool) -> Roll
         answer = await ask(Knock(VERSION, door.group, door.name, own, life, wants))
     if not isinstance(answer, Roll):
         raise _unexpected(address, answer)
+    try:
+        for name, seat in answer.seats.items():
+            check(name, seat)
+    except UsageError as error:
+        raise PeerError(f"{address} tells of members that cannot be: {error}") from None
     return answer
 
 

@@ -20,7 +20,7 @@ PACK_BYTES = 64 * 2**10
 """With so many bytes a message is full."""
 PACK_MAX = 1024
 
-_Bodies = Annotated[list[bytes], Meta(min_length=1, max_length=PACK_MAX)]
+_Bodies = Annotated[list[bytes | None], Meta(min_length=1, max_length=PACK_MAX)]
 
 
 class Commands(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fields=True):
@@ -32,20 +32,22 @@ class Commands(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fie
     """How many had been given there, with the first one: one that was sent in two generations is
     carried out once."""
     bodies: _Bodies
+    """None for one that does nothing: somebody wants to know when its turn has come."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Commands | Change] = msgspec.msgpack.Decoder(Commands | Change)
 
 
-def packed(session: str, first: int, bodies: Sequence[bytes]) -> list[bytes]:
+def packed(session: str, first: int, bodies: Sequence[bytes | None]) -> list[bytes]:
     """As few messages as they fit into."""
     messages, begin, size = [], 0, 0
     for place, body in enumerate(bodies):
-        if place > begin and (size + len(body) > PACK_BYTES or place - begin == PACK_MAX):
+        more = len(body) if body is not None else 0
+        if place > begin and (size + more > PACK_BYTES or place - begin == PACK_MAX):
             messages.append(encode(Commands(session, first + begin, list(bodies[begin:place]))))
             begin, size = place, 0
-        size += len(body)
+        size += more
     messages.append(encode(Commands(session, first + begin, list(bodies[begin:]))))
     return messages
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ordercast.protocols import catalog
+from ordercast.replica.commands import encode
 from ordercast.replica.keeping import Keeping
-from ordercast.replica.rolls import charter, seated
+from ordercast.replica.rolls import Change, charter, seated
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.door import Door
 from ordercast.runtime.frames import Roll
@@ -112,6 +113,10 @@ class Generation:
         return generation
 
     @property
+    def number(self) -> int:
+        return self._roll.generation
+
+    @property
     def roll(self) -> Roll:
         """With the lives of all who were met."""
         node = self.node
@@ -148,6 +153,10 @@ class Generation:
             for peer in self.node.company
             if not peer.link.open
         ]
+
+    def propose(self, change: Change) -> None:
+        """To all members, however much is under way: it may be the way out."""
+        self.node.outgoing.urgent(encode(change))
 
     def hurry(self) -> None:
         """Do not stay for others any longer."""

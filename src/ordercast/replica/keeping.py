@@ -84,7 +84,9 @@ class Keeping:
                 f"{self.directory} is what {kept.me!r} of {kept.group!r} has kept, and this is "
                 f"{me!r} of {group!r}: give each its own directory"
             )
-        return kept, self._checkpoint(place / "state")
+        checkpoint = self._checkpoint(place / "state")
+        self.drop_older()
+        return kept, checkpoint
 
     def begin(self, kept: Kept, checkpoint: Checkpoint | None) -> None:
         """From now on the member is in this generation, whatever happens."""

@@ -22,7 +22,7 @@ class Pending:
     def __init__(self, session: str) -> None:
         self.session = session
         self._loop = asyncio.get_running_loop()
-        self._open: deque[tuple[bytes, asyncio.Future[Any]]] = deque()
+        self._open: deque[tuple[bytes | None, asyncio.Future[Any]]] = deque()
         self._first = 1
         """The number of the first of them."""
         self._sent = 0
@@ -32,7 +32,7 @@ class Pending:
     def __len__(self) -> int:
         return len(self._open)
 
-    def give(self, body: bytes) -> asyncio.Future[Any]:
+    def give(self, body: bytes | None) -> asyncio.Future[Any]:
         """What comes of it when it is carried out here."""
         future = self._loop.create_future()
         self._open.append((body, future))
@@ -65,7 +65,8 @@ class Pending:
         """In another generation: whatever is not carried out by now has to be sent there."""
         if applied is not None and applied[0] == self.session:
             while self._first <= applied[1]:
-                self.settle(None, OutcomeUnknownError(_UNKNOWN))
+                does_nothing = self._open[0][0] is None
+                self.settle(None, None if does_nothing else OutcomeUnknownError(_UNKNOWN))
         self._sent = 0
         self._news.set()
 

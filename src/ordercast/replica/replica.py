@@ -18,55 +18,36 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ordercast.errors import PeerError, RemovedError, UsageError
 from ordercast.replica.calling import fetch, knock
-from ordercast.replica.checkpoint import Applied, Checkpoint, encode
-from ordercast.replica.commands import COMMAND_BYTES_MAX, decode
-from ordercast.replica.commands import encode as encode_message
+from ordercast.replica.checkpoint import Checkpoint, encode
+from ordercast.replica.commands import COMMAND_BYTES_MAX
 from ordercast.replica.generation import Generation, House
+from ordercast.replica.hosting import Host
 from ordercast.replica.keeping import Kept
+from ordercast.replica.machine import Machine, Workshop
 from ordercast.replica.pending import Pending
-from ordercast.replica.rolls import EXPELLED_MAX, SEATS_MAX, Change, after, check
+from ordercast.replica.rolls import Change, after
 from ordercast.runtime.dialling import words
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Roll, Seat
+from ordercast.runtime.frames import Roll
 from ordercast.runtime.group import Batch, Group
 from ordercast.runtime.logs import about
 from ordercast.runtime.status import Status
 from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.view import View
 
-__all__ = ["Entry", "Machine", "Replica"]
+__all__ = ["Entry", "Replica"]
 
 POLL_S = 0.25
 MANY = 64
 """With so many commands under way, company is worth waiting for."""
 EARLY_BYTES = 256 * 2**20
 """So much may be delivered while the state is being fetched; then the others have to wait."""
-INVITE_EVERY_S = 1.0
-OFFERS_MAX = 4
-"""So many newcomers may fetch a state at the same time; the others come again."""
-OFFER_S = 30.0
-"""How long a state is kept for one who has stopped asking."""
 
 logger = logging.getLogger(__name__)
-
-
-class Machine(Protocol):
-    """A program's state. The same commands in the same order must lead to the same state: what
-    `apply` does may depend on nothing else, neither a clock nor chance."""
-
-    def apply(self, command: bytes, sender: str) -> Any:
-        """Carry out a command. What it returns or raises is for whoever gave the command; it
-        raises before it changes anything, or not at all."""
-
-    def save(self) -> bytes:
-        """The whole state, for `load` on another machine or in another life."""
-
-    def load(self, state: bytes) -> None:
-        """Be in this state, whatever was before."""
 
 
 class Entry(NamedTuple):
@@ -78,12 +59,6 @@ class Entry(NamedTuple):
     fetch: bool = False
     kept: bool = False
     """Whether that is on the disk already."""
-
-
-class _Offer(NamedTuple):
-    data: bytes
-    last: float
-    """When somebody last asked for a piece of it."""
 
 
 class Replica:
@@ -100,26 +75,18 @@ class Replica:
         self.loop = asyncio.get_running_loop()
         """Where it lives: nothing of it may be called from another thread."""
         self._house = house
-        self._machine = machine
+        self._pending = Pending(surroundings().token())
+        self._workshop = Workshop(machine, self._pending, self.me)
+        self._host = house.door.host = Host(house, lambda: encode(self._checkpoint()))
         self._on_change = on_change
-        self._generation: Generation | None = None
-        """The one that we are in; None in between."""
         self._roll: Roll | None = None
         self._group: Group | None = None
-        """The one of this generation, or of the last one."""
-        self._in_state = False
-        """Whether the machine has come to where this generation is."""
-        self._applied: Applied = {}
-        self._position = 0
+        """Of this generation, or of the last one."""
         self._save_at = 0
         """How much is written to the journal when the state is to be saved again."""
-        self._pending = Pending(surroundings().token())
         self._proposals: list[tuple[Change, asyncio.Future[None]]] = []
-        self._invited: dict[str, float] = {}
-        """Newcomers, and when they were last proposed in this generation."""
-        self._offers: dict[str, _Offer] = {}
         self._failure: BaseException | None = None
-        self._leaving = False
+        self._leaving = self._closed = False
         self._ended = asyncio.Event()
         self._endings: dict[asyncio.Task[None], Generation] = {}
         self.seeds: dict[Address, None] = {}
@@ -142,11 +109,12 @@ class Replica:
 
     async def sync(self) -> None:
         """Whatever anyone has seen done by now is done here: read the state then."""
-        await self.do(b"")
+        self._check()
+        await self._pending.give(None)
 
     async def remove(self, *names: str) -> None:
         """These are not members any more, and may not come back with what they know."""
-        lives = (await self._until_all_are_known()).lives or {}
+        lives = await self._all_lives()
         for name in names:
             if name not in lives:
                 raise UsageError(f"{name!r} is no member: there are {', '.join(lives)}")
@@ -184,9 +152,10 @@ class Replica:
         return self._group
 
     async def ended(self) -> None:
-        """Wait until this replica cannot go on, or has left; raises why."""
+        """Wait until this replica cannot go on, or is no member any more, and raise why; returns
+        if it was closed."""
         await self._ended.wait()
-        if self._failure is not None:
+        if self._failure is not None and not self._closed:
             raise self._failure
 
     # What `replicate` calls.
@@ -199,8 +168,9 @@ class Replica:
                 going_on = await self._live_in(going_on, ready)
             raise RemovedError(f"{self.me} has left {self._house.door.group!r}")
         except asyncio.CancelledError:
-            closed = UsageError("this replica is closed: it carries out nothing any more")
-            self._fail(closed, log=False)
+            self._closed = True
+            error = UsageError("this replica is closed: it carries out nothing any more")
+            self._fail(error, log=False)
             raise
         except Exception as error:
             self._fail(error, log=not self._leaving)
@@ -242,69 +212,16 @@ class Replica:
             await self.newest(members, wants=True)
         return None
 
-    # What the door calls.
-
-    def knocked(self, knock: Knock) -> Frame:
-        generation = self._generation
-        if generation is None or (lives := generation.lives) is None:
-            return Bye(f"{self.me} is not in a generation where everyone is known")
-        name, roll, seat = knock.name, generation.roll, Seat(knock.address, knock.life)
-        if not knock.wants or roll.seats.get(name) == seat or knock.life in roll.expelled:
-            return roll
-        try:
-            self._house.check_private([check(name, seat)])
-        except UsageError as error:
-            return Bye(str(error))
-        if name in generation.group.view.present and lives.get(name) != knock.life:
-            return Bye(f"{name} is a member already, and is here: choose another name")
-        if any(at.address == seat.address for other, at in roll.seats.items() if other != name):
-            return Bye(f"another member is at {seat.address}")
-        if name not in roll.seats and len(roll.seats) >= SEATS_MAX:
-            return Bye(f"there are {len(roll.seats)} members, and no more than {SEATS_MAX} can be")
-        now = self.loop.time()
-        if now - self._invited.get(name, -INVITE_EVERY_S) >= INVITE_EVERY_S:
-            if len(self._invited) >= SEATS_MAX:  # nobody has so much to do with newcomers
-                self._invited.clear()
-            self._invited[name] = now
-            self._send(generation, Change({name: seat}, {}, False, lives))
-        return roll
-
-    def fetched(self, wish: Fetch) -> Frame:
-        if self._generation is None or self.generation != wish.generation or not self._in_state:
-            return Bye(f"{self.me} has no state of generation {wish.generation}")
-        if wish.name not in self.members:
-            return Bye(f"{wish.name} is no member")
-        now = self.loop.time()
-        for token in [t for t, offer in self._offers.items() if now - offer.last > OFFER_S]:
-            del self._offers[token]
-        token = wish.token
-        if not token:
-            if len(self._offers) >= OFFERS_MAX:
-                return Bye(f"{self.me} is giving its state to {OFFERS_MAX} others: come again")
-            token = surroundings().token()
-            self._offers[token] = _Offer(encode(self._checkpoint()), now)
-        if token not in self._offers:
-            return Bye(f"{self.me} does not have that state any more")
-        data = self._offers[token].data
-        piece = data[wish.offset : wish.offset + PIECE_BYTES]
-        if wish.offset + len(piece) >= len(data):
-            del self._offers[token]
-        else:
-            self._offers[token] = _Offer(data, now)
-        return Piece(token, len(data), piece)
-
     # A generation.
 
     async def _live_in(self, entry: Entry, ready: asyncio.Future[Generation]) -> Entry | None:
         """Until it ends; what comes next."""
         self._move(entry)
-        generation = await Generation.begin(self._house, entry.roll, position=self._position)
-        if self._house.keeping is not None:
-            self._house.keeping.drop_older()
-        self._generation, self._roll = generation, generation.roll
-        self._group = generation.group
-        self._invited.clear()
-        self._offers.clear()
+        generation = await Generation.begin(
+            self._house, entry.roll, position=self._workshop.position
+        )
+        self._host.enter(generation)
+        self._roll, self._group = generation.roll, generation.group
         taking_part = asyncio.create_task(self._take_part(generation, ready, fetch=entry.fetch))
         tasks = [taking_part, asyncio.create_task(self._watch(generation))]
         went_on = False
@@ -315,28 +232,30 @@ class Replica:
             went_on = True
             return going_on
         finally:
-            self._generation, self._in_state = None, False
+            self._host.leave()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            ending = asyncio.create_task(generation.end())
+            ending = asyncio.create_task(self._end(generation))
             self._endings[ending] = generation
             ending.add_done_callback(self._endings.pop)
             if not went_on:
                 generation.hurry()
                 await asyncio.wait([ending])
 
+    async def _end(self, generation: Generation) -> None:
+        await generation.end()
+        if self._house.keeping is not None:
+            self._house.keeping.drop_older()
+
     def _move(self, entry: Entry) -> None:
         """Be in the state that the generation begins with, as far as it is here."""
-        gone = [name for name in self._applied if name not in entry.roll.seats]
-        for name in gone[:-EXPELLED_MAX]:  # whoever was left behind may yet come back with some
-            del self._applied[name]
-        self._position = 0
         keeping, start = self._house.keeping, entry.checkpoint
+        self._workshop.move(entry.roll)
         if start is not None:
-            self._load(start)
+            self._workshop.load(start)
         elif entry.roll.generation > 1 and not entry.fetch and keeping is not None:
-            start = self._checkpoint(entry.roll.generation)
+            start = self._workshop.checkpoint(entry.roll.generation)
         if keeping is not None and not entry.kept:
             keeping.begin(Kept(self._house.door.group, self.me, entry.roll), start)
 
@@ -345,10 +264,10 @@ class Replica:
     ) -> Entry | None:
         """Carry out what is delivered, until a change."""
         early = await self._catch_up(generation) if fetch else []
-        self._in_state = True
+        self._host.in_state = True
         # What the lives before have written counts as well: after a restart it is soon saved.
         self._save_at = 0 if generation.recovered else self._house.settings.segment_bytes
-        self._pending.start_anew(self._applied.get(self.me))
+        self._workshop.begin()
         if not ready.done():
             ready.set_result(generation)
         if self._on_change is not None:
@@ -374,7 +293,7 @@ class Replica:
                     except (OSError, PeerError) as error:  # it has gone, or is further by now
                         self.trouble = str(error)
                         continue
-                    self._load(checkpoint)
+                    self._workshop.load(checkpoint)
                     if self._house.keeping is not None:
                         self._house.keeping.save(checkpoint)
                     return early
@@ -389,53 +308,16 @@ class Replica:
             if size > EARLY_BYTES:
                 return
 
-    def _load(self, checkpoint: Checkpoint) -> None:
-        self._machine.load(checkpoint.state)
-        self._applied, self._position = dict(checkpoint.applied), checkpoint.position
-
     def _carry_out(self, generation: Generation, batch: Batch) -> Roll | None:
         """The next roll, if the generation ends here."""
         for position, payload in enumerate(batch.payloads, batch.position):
-            if position <= self._position:
-                continue
-            self._position = position
-            change = self._take(batch.sender, payload)
+            change = self._workshop.take(batch.sender, payload, position)
             if change is not None:
                 if (roll := after(generation.roll, change)) is not None:
                     return roll
                 self._review(generation)
         self._save_now_and_then(generation)
         return None
-
-    def _take(self, sender: str, payload: bytes) -> Change | None:
-        """Carry commands out; a change is for the caller."""
-        try:
-            message = decode(payload)
-        except PeerError as error:  # everyone gets the same, and does nothing with it
-            logger.warning("%s: what %s sent is left out: %s", self.me, sender, error)
-            return None
-        if isinstance(message, Change):
-            return message
-        session, number = self._applied.get(sender, ("", 0))
-        done = max(number - message.first + 1, 0) if session == message.session else 0
-        bodies = message.bodies[done:]
-        if bodies:
-            last = message.first + len(message.bodies) - 1
-            self._applied[sender] = message.session, last
-            self._apply(bodies, sender, own=message.session == self._pending.session)
-        return None
-
-    def _apply(self, bodies: list[bytes], sender: str, *, own: bool) -> None:
-        apply, settle = self._machine.apply, self._pending.settle
-        for body in bodies:
-            result, refused = None, None
-            if body:  # without, somebody only wants to know when it is there
-                try:
-                    result = apply(body, sender)
-                except Exception as error:
-                    refused = error
-            if own:
-                settle(result, refused)
 
     def _into(self, roll: Roll) -> Entry | None:
         seat = roll.seats.get(self.me)
@@ -454,11 +336,14 @@ class Replica:
                 await asyncio.sleep(self._house.settings.linger_s)
 
     async def _watch(self, generation: Generation) -> Entry:
-        """Are we where the others are, and can they go on?"""
+        """Are we where the others are, do they find us, and can they go on?"""
+        seat = generation.roll.seats[self.me]
         while True:
             await asyncio.sleep(POLL_S)
             if stuck := generation.stuck():
-                self._send(generation, Change({}, stuck, False, generation.lives or {}))
+                generation.propose(Change({}, stuck, False, generation.lives or {}))
+            if seat.address != str(self._house.door.address):  # we have moved
+                await self.newest(generation.others(), wants=True)
             absent = dict.fromkeys(generation.absent())
             if not absent:
                 continue
@@ -469,9 +354,8 @@ class Replica:
 
     # Little things.
 
-    def _checkpoint(self, generation: int | None = None) -> Checkpoint:
-        number = self.generation if generation is None else generation
-        return Checkpoint(number, self._position, dict(self._applied), self._machine.save())
+    def _checkpoint(self) -> Checkpoint:
+        return self._workshop.checkpoint(self.generation)
 
     def _save_now_and_then(self, generation: Generation) -> None:
         """So that the journal need not reach back to the beginning; a large state less often."""
@@ -489,8 +373,8 @@ class Replica:
         self._check()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._proposals.append((change, done))
-        if self._generation is not None:
-            self._review(self._generation)
+        if self._host.in_state and self._host.generation is not None:
+            self._review(self._host.generation)
         await done
 
     def _review(self, generation: Generation) -> None:
@@ -500,16 +384,16 @@ class Replica:
             if after(generation.roll, change) is None:
                 done.set_result(None)
             else:
-                self._send(generation, change)
+                generation.propose(change)
 
-    def _send(self, generation: Generation, change: Change) -> None:
-        generation.node.outgoing.urgent(encode_message(change))
-
-    async def _until_all_are_known(self) -> Generation:
-        while self._generation is None or self._generation.lives is None:
+    async def _all_lives(self) -> dict[str, str]:
+        """Once everyone is known."""
+        while True:
             self._check()
+            generation = self._host.generation
+            if generation is not None and (lives := generation.lives) is not None:
+                return lives
             await asyncio.sleep(POLL_S / 10)
-        return self._generation
 
     async def _knock(self, address: Address, *, wants: bool) -> Roll | None:
         try:

@@ -11,7 +11,8 @@ from typing import Literal
 from ordercast.errors import UsageError
 from ordercast.replica.generation import House
 from ordercast.replica.keeping import Keeping
-from ordercast.replica.replica import Entry, Machine, Replica
+from ordercast.replica.machine import Machine
+from ordercast.replica.replica import Entry, Replica
 from ordercast.replica.rolls import first
 from ordercast.runtime.discovery import (
     Address,
@@ -115,7 +116,6 @@ async def replicate(
         )
         replica = Replica(house, machine, on_change=on_change)
         replica.seeds |= dict.fromkeys(seeds)
-        entrance.door.host = replica
         if found is not None:
             await entrance.open_door()
             roll, checkpoint = found[0].roll, found[1]

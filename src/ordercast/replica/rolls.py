@@ -66,7 +66,8 @@ def after(roll: Roll, change: Change) -> Roll | None:
             check(name, seat)
     except UsageError:
         return None
-    roll = seated(roll, change.lives)
+    if roll.generation == 1:
+        roll = seated(roll, change.lives)
     seats, gone = dict(roll.seats), []
     for name, life in change.remove.items():
         if name in seats and seats[name].life == life:

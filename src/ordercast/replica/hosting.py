@@ -1,0 +1,109 @@
+"""What a replica answers at its door: who the members are, and the state for those who came late.
+
+It is a stranger who asks, unless there are certificates: it gets a word, and little memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ordercast.errors import UsageError
+from ordercast.replica.generation import Generation, House
+from ordercast.replica.rolls import SEATS_MAX, Change, check
+from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Seat
+from ordercast.runtime.surroundings import surroundings
+
+__all__ = ["Host"]
+
+INVITE_EVERY_S = 1.0
+"""How often a newcomer is proposed."""
+OFFERS_MAX = 4
+"""So many newcomers may fetch a state at the same time; the others come again."""
+OFFER_S = 30.0
+"""How long a state is kept for one who has stopped asking."""
+
+
+class _Offer(NamedTuple):
+    data: bytes
+    last: float
+    """When somebody last asked for a piece of it."""
+
+
+class Host:
+    def __init__(self, house: House, save: Callable[[], bytes]) -> None:
+        """`save` gives a checkpoint as bytes."""
+        self.generation: Generation | None = None
+        """The one that we are in; None in between."""
+        self.in_state = False
+        """Whether the machine has come to where it is."""
+        self._house = house
+        self._save = save
+        self._loop = asyncio.get_running_loop()
+        self._invited: dict[str, float] = {}
+        """Newcomers, and when they were last proposed."""
+        self._offers: dict[str, _Offer] = {}
+
+    def enter(self, generation: Generation) -> None:
+        self.generation = generation
+        self._invited.clear()
+        self._offers.clear()
+
+    def leave(self) -> None:
+        self.generation, self.in_state = None, False
+
+    def knocked(self, knock: Knock) -> Frame:
+        generation = self.generation
+        if generation is None or (lives := generation.lives) is None:
+            return Bye(f"{self._house.me} is not in a generation where everyone is known")
+        name, roll, seat = knock.name, generation.roll, Seat(knock.address, knock.life)
+        if not knock.wants or roll.seats.get(name) == seat or knock.life in roll.expelled:
+            return roll
+        if (objection := self._objection(generation, name, seat)) is not None:
+            return Bye(objection[:300])
+        now = self._loop.time()
+        if now - self._invited.get(name, -INVITE_EVERY_S) >= INVITE_EVERY_S:
+            if len(self._invited) >= SEATS_MAX:  # nobody has so much to do with newcomers
+                self._invited.clear()
+            self._invited[name] = now
+            generation.propose(Change({name: seat}, {}, False, lives))
+        return roll
+
+    def _objection(self, generation: Generation, name: str, seat: Seat) -> str | None:
+        """Why it cannot be a member, if so."""
+        seats = generation.roll.seats
+        try:
+            self._house.check_private([check(name, seat)])
+        except UsageError as error:
+            return str(error)
+        if name in generation.group.view.present and seats[name].life != seat.life:
+            return f"{name} is a member already, and is here: choose another name"
+        if any(at.address == seat.address for other, at in seats.items() if other != name):
+            return f"another member is at {seat.address}"
+        if name not in seats and len(seats) >= SEATS_MAX:
+            return f"there are {len(seats)} members, and there cannot be more"
+        return None
+
+    def fetched(self, wish: Fetch) -> Frame:
+        me, generation = self._house.me, self.generation
+        if generation is None or generation.number != wish.generation or not self.in_state:
+            return Bye(f"{me} has no state of generation {wish.generation}")
+        if wish.name not in generation.roll.seats:
+            return Bye(f"{wish.name} is no member")
+        now, token = self._loop.time(), wish.token
+        self._offers = {t: o for t, o in self._offers.items() if now - o.last <= OFFER_S}
+        if not token:
+            if len(self._offers) >= OFFERS_MAX:
+                return Bye(f"{me} is giving its state to {OFFERS_MAX} others: come again")
+            token = surroundings().token()
+            self._offers[token] = _Offer(self._save(), now)
+        if token not in self._offers:
+            return Bye(f"{me} does not have that state any more")
+        data = self._offers[token].data
+        piece = data[wish.offset : wish.offset + PIECE_BYTES]
+        if wish.offset + len(piece) >= len(data):
+            del self._offers[token]
+        else:
+            self._offers[token] = _Offer(data, now)
+        return Piece(token, len(data), piece)

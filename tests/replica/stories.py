@@ -30,6 +30,7 @@ __all__ = ["Cluster", "History", "Plan", "plan_of", "play"]
 
 NAMES = "abcdefg"
 REST_S = 60
+GIVEN_MAX = 2000
 ILLS = (
     ("kill",),
     ("add", "remove"),
@@ -167,7 +168,7 @@ class Cluster:
 
     async def _give(self, replica: ordercast.Replica, dice: random.Random) -> None:
         async with asyncio.TaskGroup() as tasks:
-            while not self.calm:
+            while not self.calm and self._given < GIVEN_MAX:
                 await asyncio.sleep(2 * dice.random() * self.plan.pause_s)
                 for _ in range(dice.choice([1, 1, 5])):
                     self._given += 1

@@ -29,8 +29,8 @@ class Commands(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fie
     session: str
     """Which start of their sender they are from."""
     first: Count
-    """How many had been given there, with the first one: one that was sent in two generations is
-    carried out once."""
+    """How many had been given there, with the first one: by that its sender knows what it has to
+    send again in another generation."""
     bodies: _Bodies
     """None for one that does nothing: somebody wants to know when its turn has come."""
 

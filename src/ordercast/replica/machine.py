@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ordercast.errors import PeerError
 from ordercast.replica.checkpoint import Applied, Checkpoint
-from ordercast.replica.commands import decode
+from ordercast.replica.commands import Commands, decode
 from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import EXPELLED_MAX, Change
 from ordercast.runtime.frames import Roll
@@ -73,18 +73,15 @@ class Workshop:
             return None
         if isinstance(message, Change):
             return message
-        session, number = self._applied.get(sender, ("", 0))
-        done = max(number - message.first + 1, 0) if session == message.session else 0
-        bodies = message.bodies[done:]
-        if bodies:
-            last = message.first + len(message.bodies) - 1
-            self._applied[sender] = message.session, last
-            self._carry_out(bodies, sender, own=message.session == self._pending.session)
+        last = message.first + len(message.bodies) - 1
+        self._applied[sender] = message.session, last
+        self._carry_out(message, sender)
         return None
 
-    def _carry_out(self, bodies: list[bytes | None], sender: str, *, own: bool) -> None:
+    def _carry_out(self, commands: Commands, sender: str) -> None:
+        own = commands.session == self._pending.session
         apply, settle = self.machine.apply, self._pending.settle
-        for body in bodies:
+        for body in commands.bodies:
             result, refused = None, None
             if body is not None:  # then somebody only wants to know when it is there
                 try:

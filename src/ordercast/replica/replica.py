@@ -1,7 +1,7 @@
 """What a program holds in its hands: its state, the same on every member, whoever comes and goes.
 
 on do(command):           send it in this generation, again in the next if it came too late
-on delivery of a command: carry it out, unless it was carried out before
+on delivery of a command: carry it out
 on delivery of a change:  this generation ends here, for everyone; save the state, and begin
                           the next one if we have a seat there
 on a newer generation elsewhere:

@@ -240,6 +240,24 @@ def test_a_journal_brings_all_of_them_back(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in kept.rglob("*.segment")) < 100_000, "it is compacted"
 
 
+def test_a_newcomer_keeps_what_it_was_given(tmp_path: Path) -> None:
+    """It comes back with it, though nobody is there."""
+
+    async def story(told: Story) -> None:
+        founder = told.begin("a")["a"]
+        await told.there("a")
+        await told.replicas["a"].do(b"x")
+        newcomer = told.add("b", "a")
+        await told.there("b")
+        told.kill(newcomer)
+        told.kill(founder)
+        told.add("b", "a")
+        await told.there("b")
+        assert told.counts("b") == [{"x": 1}]
+
+    tell(story, tmp_path)
+
+
 def test_a_replica_that_is_away_for_long_does_not_stop_the_others(tmp_path: Path) -> None:
     """They go on without it when they would have to wait, and take it back when it comes."""
 

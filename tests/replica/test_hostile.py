@@ -65,7 +65,10 @@ REFUSED = {
     "another host": (knock(address="10.0.0.1:7"), "10.0.0.1:7 is not on this machine"),
     "a bad name": (knock(name="../x"), "'../x'"),
     "no life": (knock(life=""), "'x' does not say which life it is"),
-    "the name of one who is here": (knock(name="b"), "b is a member already, and is here"),
+    "the name of one who is here": (
+        knock(name="b"),
+        "b is a member already, and seems",
+    ),
     "a state of no generation": (fetch(generation=7), "has no state of generation 7"),
     "a state for a stranger": (fetch(name="x"), "x is no member"),
     "a state of long ago": (fetch(token="t"), "does not have that state any more"),

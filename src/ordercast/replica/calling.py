@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.replica.checkpoint import Checkpoint, decode
@@ -25,16 +26,25 @@ from ordercast.runtime.frames import (
 )
 from ordercast.runtime.keys import peer_name
 
-__all__ = ["fetch", "knock"]
+__all__ = ["Words", "fetch", "knock"]
 
 ANSWER_S = 5.0
 
 
-async def knock(door: Door, address: Address, life: str, *, wants: bool) -> Roll:
+class Words(NamedTuple):
+    """What one says of oneself."""
+
+    life: str
+    wants: bool
+    history: str
+    generation: int
+
+
+async def knock(door: Door, address: Address, words: Words) -> Roll:
     """Who the members are now, as whoever is there has it. Whether we are let in shows later."""
     own = str(door.address)
     async with _call(door, address) as ask:
-        answer = await ask(Knock(VERSION, door.group, door.name, own, life, wants))
+        answer = await ask(Knock(VERSION, door.group, door.name, own, *words))
     if not isinstance(answer, Roll):
         raise _unexpected(address, answer)
     try:

@@ -13,7 +13,7 @@ from ordercast.protocols.messages import Count
 from ordercast.replica.rolls import Change
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 
-__all__ = ["COMMAND_BYTES_MAX", "Commands", "decode", "encode", "packed"]
+__all__ = ["COMMAND_BYTES_MAX", "Commands", "Message", "Met", "decode", "encode", "packed"]
 
 COMMAND_BYTES_MAX = PAYLOAD_BYTES_MAX - 256
 PACK_BYTES = 64 * 2**10
@@ -35,8 +35,16 @@ class Commands(Struct, frozen=True, array_like=True, tag="c", forbid_unknown_fie
     """None for one that does nothing: somebody wants to know when its turn has come."""
 
 
+class Met(Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
+    """In the first generation, before anything is carried out: whom its sender has met. When all
+    have met the same, the group has begun."""
+
+    lives: dict[str, str]
+
+
+Message = Commands | Change | Met
 _encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[Commands | Change] = msgspec.msgpack.Decoder(Commands | Change)
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def packed(session: str, first: int, bodies: Sequence[bytes | None]) -> list[bytes]:
@@ -52,12 +60,12 @@ def packed(session: str, first: int, bodies: Sequence[bytes | None]) -> list[byt
     return messages
 
 
-def encode(message: Commands | Change) -> bytes:
+def encode(message: Message) -> bytes:
     return _encode(message)
 
 
-def decode(payload: bytes) -> Commands | Change:
+def decode(payload: bytes) -> Message:
     try:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"it is neither commands nor a change: {error}") from None
+        raise PeerError(f"it is nothing that replicas say: {error}") from None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ordercast.errors import UsageError
+from ordercast.replica.checkpoint import Checkpoint, encode
 from ordercast.replica.generation import Generation, House
 from ordercast.replica.rolls import SEATS_MAX, Change, check
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Seat
@@ -32,14 +33,21 @@ class _Offer(NamedTuple):
 
 
 class Host:
-    def __init__(self, house: House, save: Callable[[], bytes]) -> None:
-        """`save` gives a checkpoint as bytes."""
+    def __init__(
+        self,
+        house: House,
+        save: Callable[[], Checkpoint | None],
+        on_other: Callable[[Knock], None],
+    ) -> None:
+        """`save` gives the state, if it can be had; `on_other` is told of members of a group of the
+        same name that has another history."""
         self.generation: Generation | None = None
         """The one that we are in; None in between."""
         self.in_state = False
         """Whether the machine has come to where it is."""
         self._house = house
         self._save = save
+        self._on_other = on_other
         self._loop = asyncio.get_running_loop()
         self._invited: dict[str, float] = {}
         """Newcomers, and when they were last proposed."""
@@ -55,9 +63,12 @@ class Host:
 
     def knocked(self, knock: Knock) -> Frame:
         generation = self.generation
-        if generation is None or (lives := generation.lives) is None:
+        if generation is None or not generation.settled:
             return Bye(f"{self._house.me} is not in a generation where everyone is known")
         name, roll, seat = knock.name, generation.roll, Seat(knock.address, knock.life)
+        if knock.history and knock.history != roll.history:
+            self._on_other(knock)
+            return roll
         if not knock.wants or roll.seats.get(name) == seat or knock.life in roll.expelled:
             return roll
         if (objection := self._objection(generation, name, seat)) is not None:
@@ -67,7 +78,7 @@ class Host:
             if len(self._invited) >= SEATS_MAX:  # nobody has so much to do with newcomers
                 self._invited.clear()
             self._invited[name] = now
-            generation.propose(Change({name: seat}, {}, False, lives))
+            generation.propose(Change({name: seat}, {}, False))
         return roll
 
     def _objection(self, generation: Generation, name: str, seat: Seat) -> str | None:
@@ -77,8 +88,9 @@ class Host:
             self._house.check_private([check(name, seat)])
         except UsageError as error:
             return str(error)
-        if name in generation.group.view.present and seats[name].life != seat.life:
-            return f"{name} is a member already, and is here: choose another name"
+        taken = name in seats and seats[name].life != seat.life
+        if taken and name not in generation.group.view.suspected:
+            return f"{name} is a member already, and seems to be there: choose another name"
         if any(at.address == seat.address for other, at in seats.items() if other != name):
             return f"another member is at {seat.address}"
         if name not in seats and len(seats) >= SEATS_MAX:
@@ -96,8 +108,10 @@ class Host:
         if not token:
             if len(self._offers) >= OFFERS_MAX:
                 return Bye(f"{me} is giving its state to {OFFERS_MAX} others: come again")
+            if (checkpoint := self._save()) is None:
+                return Bye(f"{me} cannot save its state: its log says why")
             token = surroundings().token()
-            self._offers[token] = _Offer(self._save(), now)
+            self._offers[token] = _Offer(encode(checkpoint), now)
         if token not in self._offers:
             return Bye(f"{me} does not have that state any more")
         data = self._offers[token].data

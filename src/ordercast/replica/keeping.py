@@ -25,6 +25,7 @@ from ordercast.replica.checkpoint import Checkpoint, decode, encode
 from ordercast.runtime.frames import Roll
 from ordercast.runtime.journal.checksum import crc32
 from ordercast.runtime.journal.ownership import lock
+from ordercast.runtime.journal.segment import SUFFIX
 from ordercast.runtime.journal.taken import Taken
 from ordercast.runtime.journal.trouble import sentence
 from ordercast.runtime.journal.writer import sync_directory
@@ -119,7 +120,7 @@ class Keeping:
     def taken(self) -> int | None:
         """How much the application was handed in this generation; None if it has not begun."""
         path = self.journal / "taken"
-        if not path.exists():
+        if not any(self.journal.glob(f"*{SUFFIX}")):
             return None
         taken = Taken(path)
         value = taken.value

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ordercast.errors import PeerError
 from ordercast.replica.checkpoint import Applied, Checkpoint
-from ordercast.replica.commands import Commands, decode
+from ordercast.replica.commands import Commands, Met, decode
 from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import EXPELLED_MAX, Change
 from ordercast.runtime.frames import Roll
@@ -39,6 +39,8 @@ class Workshop:
         self.machine = machine
         self.position = 0
         """Of the last message of this generation that was taken."""
+        self.busy = False
+        """Whether anything was carried out here."""
         self._applied: Applied = {}
         self._pending = pending
         self._me = me
@@ -54,15 +56,23 @@ class Workshop:
         self.machine.load(checkpoint.state)
         self._applied, self.position = dict(checkpoint.applied), checkpoint.position
 
-    def checkpoint(self, generation: int) -> Checkpoint:
-        return Checkpoint(generation, self.position, dict(self._applied), self.machine.save())
+    def checkpoint(self, generation: int) -> Checkpoint | None:
+        """None if the program cannot save its state, which the log tells: it may yet go on."""
+        try:
+            state = self.machine.save()
+            if not isinstance(state, bytes | bytearray | memoryview):
+                raise TypeError(f"save() gave {type(state).__name__}, and not bytes")
+        except Exception:
+            logger.exception("%s: the state cannot be saved", self._me)
+            return None
+        return Checkpoint(generation, self.position, dict(self._applied), bytes(state))
 
     def begin(self) -> None:
         """Commands of ours that have not been carried out by now are sent in this generation."""
         self._pending.start_anew(self._applied.get(self._me))
 
-    def take(self, sender: str, payload: bytes, position: int) -> Change | None:
-        """What was delivered at this place; a change is for the caller."""
+    def take(self, sender: str, payload: bytes, position: int) -> Change | Met | None:
+        """What was delivered at this place; what is not a command is for the caller."""
         if position <= self.position:
             return None
         self.position = position
@@ -71,8 +81,9 @@ class Workshop:
         except PeerError as error:  # everyone gets the same, and does nothing with it
             logger.warning("%s: what %s sent is left out: %s", self._me, sender, error)
             return None
-        if isinstance(message, Change):
+        if not isinstance(message, Commands):
             return message
+        self.busy = True
         last = message.first + len(message.bodies) - 1
         self._applied[sender] = message.session, last
         self._carry_out(message, sender)
@@ -87,6 +98,16 @@ class Workshop:
                 try:
                     result = apply(body, sender)
                 except Exception as error:
-                    refused = error
+                    logger.debug("%s: a command of %s is refused", self._me, sender, exc_info=True)
+                    refused = _settable(error)
             if own:
                 settle(result, refused)
+
+
+def _settable(error: Exception) -> Exception:
+    """A future takes any exception but this one."""
+    if not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError("apply() raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -22,14 +24,16 @@ from ordercast.runtime.discovery import (
     check_reachable,
 )
 from ordercast.runtime.entrance import Entrance
-from ordercast.runtime.join import until_all_are_there
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.surroundings import surroundings
 from ordercast.runtime.wishes import check_wishes
 
 __all__ = ["replicate"]
 
-KNOCK_EVERY_S = 0.1
+logger = logging.getLogger(__name__)
+
+KNOCK_S_MIN, KNOCK_S_MAX = 0.1, 1.0
+"""How long to wait before knocking again: longer each time."""
 WINDOW_BYTES = 64 * 2**20
 """A replica that has more to catch up with than that gets the state instead."""
 
@@ -61,7 +65,8 @@ async def replicate(
     group, me     the group's name, and this member's
     machine       the state: an object with `apply`, `save` and `load`
     peers         who begins, as in `join`: the members of the first generation, this one included
-    via           or, to join a group that runs: "host:port" of any of its members, or several
+    via           to join a group that runs: "host:port" of any of its members, or several. With
+                  `peers` as well, it is joined if it runs there, and else begun
     listen        "host:port" or a host, if not where `peers` says
     keys          the directory of this member's certificates: mutual TLS. Whoever has one of this
                   group may become a member
@@ -88,11 +93,15 @@ async def replicate(
         settings=settings,
     )
     seeds = _seeds(via)
-    if (peers is None) == (not seeds):
+    if peers is None and not seeds:
         raise UsageError("say who begins, with peers=, or where a group runs, with via=")
-    for name in ("apply", "save", "load"):
-        if not callable(getattr(machine, name, None)):
-            raise UsageError(f"{machine!r} has no {name}(): a machine has apply, save and load")
+    if peers is not None and seeds:
+        raise UsageError(
+            "peers= is for those who begin, and via= for those who come later: not both"
+        )
+    if on_change is not None and not callable(on_change):
+        raise UsageError(f"on_change={on_change!r}: give a function, which gets the members' names")
+    _check_machine(machine)
     async with contextlib.AsyncExitStack() as stack:
         keeping = None
         if journal is not None:
@@ -116,11 +125,14 @@ async def replicate(
         )
         replica = Replica(house, machine, on_change=on_change)
         replica.seeds |= dict.fromkeys(seeds)
+        house.listed = dict(entrance.finder.known)
         if found is not None:
             await entrance.open_door()
-            roll, checkpoint = found[0].roll, found[1]
-            lacking = checkpoint is None and roll.generation > 1
-            entry = Entry(roll, checkpoint, fetch=lacking, kept=True)
+            others = (where for name, where in house.listed.items() if name != me)
+            replica.seeds |= dict.fromkeys(others)
+            entry = Entry(found[0].roll, found[1], kept=True)
+            if entry.checkpoint is None and entry.roll.generation > 1:  # it could not be saved
+                entry = await _completed(replica, entry, timeout_s)
         elif peers is None:
             check_reachable(await entrance.open_door())
             entry = await _let_in(replica, timeout_s)
@@ -131,9 +143,8 @@ async def replicate(
         running = asyncio.create_task(replica.run(entry, ready))
         stack.push_async_callback(replica.close)
         stack.push_async_callback(_stop, running)
-        generation = await ready
-        if entry.roll.generation == 1 and not generation.recovered:
-            await until_all_are_there(generation.node, timeout_s, on_progress)
+        await ready
+        await replica.founded(timeout_s, on_progress)
         yield replica
 
 
@@ -148,24 +159,45 @@ async def _founded(
     membership = await entrance.open(timeout_s=timeout_s, on_progress=told)
     others = [where for name, where in membership.addresses.items() if name != replica.me]
     replica.seeds |= dict.fromkeys(others)
-    if await replica.newest(others, wants=False) is not None:
+    if await replica.newest(replica.seeds, wants=False) is not None:
         return await _let_in(replica, timeout_s)
     return Entry(first(membership.addresses))
 
 
 async def _let_in(replica: Replica, timeout_s: float) -> Entry:
     """Knock until there is a seat for us."""
+    pause_s, told = KNOCK_S_MIN, ""
     try:
         async with asyncio.timeout(timeout_s):
             while True:
                 entry = await replica.enter(replica.seeds, wants=True)
                 if entry is not None:
                     return entry
-                await asyncio.sleep(KNOCK_EVERY_S)
+                if pause_s >= KNOCK_S_MAX and replica.trouble != told:
+                    told = replica.trouble
+                    logger.warning("%s is not let in yet: %s", replica.me, told)
+                await asyncio.sleep(pause_s)
+                pause_s = min(1.5 * pause_s, KNOCK_S_MAX)
     except TimeoutError:
         where = ", ".join(map(str, replica.seeds))
         raise DiscoveryError(
             f"after {timeout_s:g} s {replica.me} has not been let in at {where}: {replica.trouble}"
+        ) from None
+
+
+async def _completed(replica: Replica, entry: Entry, timeout_s: float) -> Entry:
+    """With the state, which somebody else may have."""
+    places = [Address.parse(seat.address) for seat in entry.roll.seats.values()]
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                checkpoint = await replica.fetch(entry.roll.generation, places)
+                if checkpoint is not None:
+                    return entry._replace(checkpoint=checkpoint)
+                await asyncio.sleep(KNOCK_S_MAX)
+    except TimeoutError:
+        raise DiscoveryError(
+            f"after {timeout_s:g} s {replica.me} has not got the state: {replica.trouble}"
         ) from None
 
 
@@ -174,8 +206,22 @@ async def _stop(running: asyncio.Task[None]) -> None:
     await asyncio.gather(running, return_exceptions=True)
 
 
+def _check_machine(machine: object) -> None:
+    """A slip would otherwise show late, and on every replica at once."""
+    if isinstance(machine, type):
+        raise UsageError(f"{machine.__name__} is a class: give an object of it")
+    for name in ("apply", "save", "load"):
+        method = getattr(machine, name, None)
+        if not callable(method):
+            raise UsageError(f"{machine!r} has no {name}(): a machine has apply, save and load")
+        if inspect.iscoroutinefunction(method):
+            raise UsageError(f"{name}() of {machine!r} is a coroutine: it has to be a function")
+
+
 def _seeds(via: str | Iterable[str] | None) -> list[Address]:
     if via is None:
         return []
     texts = via.split(",") if isinstance(via, str) else via
+    if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"via={via!r}: give 'host:port', or several of them")
     return [Address.parse(text) for text in texts]

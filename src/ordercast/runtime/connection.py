@@ -180,6 +180,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, frame: Ask | Knock | Fetch) -> None:
         """To somebody who calls without coming in. Whoever fetches will want the next piece."""
+        if not self.writable:
+            raise PeerError("it asks for more than it reads")
         self._hello_timer.cancel()
         self.write(self._reception.door.answer(frame, self._transport))
         if isinstance(frame, Fetch):

@@ -137,6 +137,9 @@ class Knock(Struct, frozen=True, array_like=True, tag="k", forbid_unknown_fields
     """By which a seat is its own, and not that of one before it with the same name."""
     wants: bool
     """To be let in."""
+    history: Text = ""
+    """Which beginning its own generation goes back to, if it is in one."""
+    generation: Count = 0
 
 
 class Seat(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -154,6 +157,8 @@ class Roll(Struct, frozen=True, array_like=True, tag="r", forbid_unknown_fields=
     """By name; the order is that of their indices."""
     expelled: Annotated[tuple[Text, ...], Meta(max_length=2**8)] = ()
     """Lives that were sent away for good, the latest last."""
+    history: Text = ""
+    """Which beginning this goes back to: another one of the same name is another group."""
 
 
 class Fetch(Struct, frozen=True, array_like=True, tag="f", forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from ordercast.runtime.recording import open_log
 from ordercast.runtime.settings import Settings
 from ordercast.runtime.wishes import check_wishes
 
-__all__ = ["join", "until_all_are_there"]
+__all__ = ["join", "why_not"]
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ async def join(
         )
         node, recovered = await stack.enter_async_context(member)
         if not recovered:
-            await until_all_are_there(node, timeout_s, None if found else on_progress)
+            await _until_all_are_there(node, timeout_s, None if found else on_progress)
         async with _group(node, group, *algorithm) as joined:
             yield joined
 
@@ -159,7 +159,7 @@ def _charter(ordering: str, dissemination: str, membership: Membership) -> str:
     return f"{ordering} over {dissemination}, {len(membership.names)} members ({digest})"
 
 
-async def until_all_are_there(
+async def _until_all_are_there(
     node: Node, timeout_s: float, on_progress: Callable[[Presence], None] | None
 ) -> None:
     """Connected, that is: until now they are only known."""
@@ -185,13 +185,13 @@ async def until_all_are_there(
                 await node.wait()
     except TimeoutError:
         missing = ", ".join(presence().missing)
-        why = await _why_not(node)
+        why = await why_not(node)
         raise DiscoveryError(
             f"after {timeout_s:g} s there is no connection with {missing}: {why}"
         ) from None
 
 
-async def _why_not(node: Node) -> str:
+async def why_not(node: Node) -> str:
     """What stood in the way, as far as it was seen from here."""
     door = node.reception.door
     found: list[str] = []

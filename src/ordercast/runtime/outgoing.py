@@ -87,6 +87,8 @@ class Outgoing:
         self.busy = True
         """Whoever sends has to wait for `room` first: there is enough for a bundle, or too much
         under way, or this member cannot send at all."""
+        self.exempt: frozenset[int] = frozenset()
+        """Members whom nobody waits for, whatever they have yet to take."""
         self._full = False
         self._line: deque[asyncio.Event] = deque()
         """Who waits for room, in the order in which they came."""
@@ -179,13 +181,15 @@ class Outgoing:
                 called.set()
 
     def _measure(self) -> None:
-        outstanding = self._node.core.standing.outstanding()
+        outstanding = self._node.core.standing.outstanding(self.exempt)
         self._full = outstanding > self._node.settings.window_bytes
         crowded = self._full or self._barred or self.bytes >= self.limit
         self.busy = crowded or self._node.over
 
     def waits_for(self, process: int) -> bool:
         """Has it so much of ours to take that nothing more is sent?"""
+        if process in self.exempt:
+            return False
         standing = self._node.core.standing
         return standing.owed[process] - standing.taken[process] > self._node.settings.window_bytes
 

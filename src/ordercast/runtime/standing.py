@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -107,12 +107,12 @@ class Standing:
             if lacking >> process & 1
         )
 
-    def outstanding(self) -> int:
-        """Bytes that the slowest member has yet to take."""
+    def outstanding(self, exempt: Collection[int] = ()) -> int:
+        """Bytes that the slowest member has yet to take, besides some that nobody waits for."""
         most = 0
         for process, owed in enumerate(self.owed):
             left = owed - self.taken[process]
-            if left > most and not self.gone >> process & 1:
+            if left > most and not self.gone >> process & 1 and process not in exempt:
                 most = left
         return most
 

@@ -37,6 +37,8 @@ class Files:
         self._identity = dict(identity)
         self._keep_bytes = keep_bytes
         self._synced = synced
+        self.needed_from: int | None = None
+        """Segments from this one on stay, however many there are."""
         self._writer: SegmentWriter | None = None
 
     @property
@@ -103,7 +105,8 @@ class Files:
         paths = self._paths()[:-1]
         kept_bytes = sum(path.stat().st_size for path in paths)
         for path in paths[:-1]:
-            if kept_bytes > self._keep_bytes:
+            needed = self.needed_from is not None and int(path.stem) >= self.needed_from
+            if kept_bytes > self._keep_bytes and not needed:
                 kept_bytes -= path.stat().st_size
                 path.unlink()
 

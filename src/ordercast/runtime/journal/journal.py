@@ -226,6 +226,10 @@ class Journal:
             )
             self._taken.lower(position)
 
+    def need_from(self, number: int) -> None:
+        """Whoever comes back wants to replay from this segment on: it and all later ones stay."""
+        self._files.needed_from = number
+
     def history(self) -> Iterator[Segment]:
         """The older segments that are kept, oldest first, each to be read whole."""
         return self._files.history()

@@ -9,7 +9,8 @@
     machine     the program's state, and what is carried out on it
     generation  a member in one generation: a group that does not change
     hosting     what is answered at the door: who the members are, the state
-    replica     what the program holds in its hands: from generation to generation
+    life        what a replica does: from generation to generation
+    replica     what the program holds in its hands
     replicate   `ordercast.replicate`
 
 A generation is a group of its own, over `total_consensus`. A change of its members is a message in

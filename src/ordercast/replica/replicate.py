@@ -13,8 +13,9 @@ from typing import Literal
 from ordercast.errors import UsageError
 from ordercast.replica.generation import House
 from ordercast.replica.keeping import Keeping
+from ordercast.replica.life import Entry, Life
 from ordercast.replica.machine import Machine
-from ordercast.replica.replica import Entry, Replica
+from ordercast.replica.replica import Replica
 from ordercast.replica.rolls import first
 from ordercast.runtime.discovery import (
     Address,
@@ -109,47 +110,47 @@ async def replicate(
             surroundings().on_kill(keeping.close)
             stack.callback(keeping.close)
         found = keeping.newest(group=group, me=me) if keeping is not None else None
-        life = surroundings().token()
+        token = surroundings().token()
         if keeping is not None:
-            life = keeping.life(life)
+            token = keeping.life(token)
         where = peers if peers is not None else f"via:{','.join(map(str, seeds))}?size=1"
         entrance = Entrance(group, me, where, listen=listen, keys=keys, insecure=insecure)
         stack.push_async_callback(entrance.shut)
         house = House(
             entrance.door,
-            life=life,
+            life=token,
             keeping=keeping,
             settings=settings or Settings(window_bytes=WINDOW_BYTES),
             trace=Path(trace) if trace is not None else None,
             check_private=entrance.check_private,
         )
-        replica = Replica(house, machine, on_change=on_change)
-        replica.seeds |= dict.fromkeys(seeds)
+        life = Life(house, machine, on_change=on_change)
+        life.seeds |= dict.fromkeys(seeds)
         house.listed = dict(entrance.finder.known)
         if found is not None:
             await entrance.open_door()
             others = (where for name, where in house.listed.items() if name != me)
-            replica.seeds |= dict.fromkeys(others)
+            life.seeds |= dict.fromkeys(others)
             entry = Entry(found[0].roll, found[1], kept=True)
             if entry.checkpoint is None and entry.roll.generation > 1:  # it could not be saved
-                entry = await _completed(replica, entry, timeout_s)
+                entry = await _completed(life, entry, timeout_s)
         elif peers is None:
             check_reachable(await entrance.open_door())
-            entry = await _let_in(replica, timeout_s)
+            entry = await _let_in(life, timeout_s)
         else:
-            entry = await _founded(replica, entrance, timeout_s, on_progress)
+            entry = await _founded(life, entrance, timeout_s, on_progress)
         entrance.check_private(Address.parse(seat.address) for seat in entry.roll.seats.values())
         ready = asyncio.get_running_loop().create_future()
-        running = asyncio.create_task(replica.run(entry, ready))
-        stack.push_async_callback(replica.close)
+        running = asyncio.create_task(life.run(entry, ready))
+        stack.push_async_callback(life.close)
         stack.push_async_callback(_stop, running)
         await ready
-        await replica.founded(timeout_s, on_progress)
-        yield replica
+        await life.founded(timeout_s, on_progress)
+        yield Replica(life)
 
 
 async def _founded(
-    replica: Replica,
+    life: Life,
     entrance: Entrance,
     timeout_s: float,
     on_progress: Callable[[Presence], None] | None,
@@ -157,47 +158,47 @@ async def _founded(
     """The first generation; a later one, if the group has been running without us."""
     told = on_progress if entrance.finder.names is None else None
     membership = await entrance.open(timeout_s=timeout_s, on_progress=told)
-    others = [where for name, where in membership.addresses.items() if name != replica.me]
-    replica.seeds |= dict.fromkeys(others)
-    if await replica.newest(replica.seeds, wants=False) is not None:
-        return await _let_in(replica, timeout_s)
+    others = [where for name, where in membership.addresses.items() if name != life.me]
+    life.seeds |= dict.fromkeys(others)
+    if await life.newest(life.seeds, wants=False) is not None:
+        return await _let_in(life, timeout_s)
     return Entry(first(membership.addresses))
 
 
-async def _let_in(replica: Replica, timeout_s: float) -> Entry:
+async def _let_in(life: Life, timeout_s: float) -> Entry:
     """Knock until there is a seat for us."""
     pause_s, told = KNOCK_S_MIN, ""
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                entry = await replica.enter(replica.seeds, wants=True)
+                entry = await life.enter(life.seeds, wants=True)
                 if entry is not None:
                     return entry
-                if pause_s >= KNOCK_S_MAX and replica.trouble != told:
-                    told = replica.trouble
-                    logger.warning("%s is not let in yet: %s", replica.me, told)
+                if pause_s >= KNOCK_S_MAX and life.trouble != told:
+                    told = life.trouble
+                    logger.warning("%s is not let in yet: %s", life.me, told)
                 await asyncio.sleep(pause_s)
                 pause_s = min(1.5 * pause_s, KNOCK_S_MAX)
     except TimeoutError:
-        where = ", ".join(map(str, replica.seeds))
+        where = ", ".join(map(str, life.seeds))
         raise DiscoveryError(
-            f"after {timeout_s:g} s {replica.me} has not been let in at {where}: {replica.trouble}"
+            f"after {timeout_s:g} s {life.me} has not been let in at {where}: {life.trouble}"
         ) from None
 
 
-async def _completed(replica: Replica, entry: Entry, timeout_s: float) -> Entry:
+async def _completed(life: Life, entry: Entry, timeout_s: float) -> Entry:
     """With the state, which somebody else may have."""
     places = [Address.parse(seat.address) for seat in entry.roll.seats.values()]
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                checkpoint = await replica.fetch(entry.roll.generation, places)
+                checkpoint = await life.fetch(entry.roll.generation, places)
                 if checkpoint is not None:
                     return entry._replace(checkpoint=checkpoint)
                 await asyncio.sleep(KNOCK_S_MAX)
     except TimeoutError:
         raise DiscoveryError(
-            f"after {timeout_s:g} s {replica.me} has not got the state: {replica.trouble}"
+            f"after {timeout_s:g} s {life.me} has not got the state: {life.trouble}"
         ) from None
 
 

@@ -36,7 +36,10 @@ ILLS = (
     ("add", "remove"),
     ("kill", "add", "remove"),
     ("cut", "heal", "heal", "add"),
+    ("hub", "heal", "heal", "kill", "add"),
+    ("wipe", "kill", "hub", "heal", "add"),
     ("kill", "vanish", "stop", "pause", "cut", "heal", "slow", "quick", "break", "add", "remove"),
+    ("kill", "wipe", "pause", "hub", "heal", "slow", "quick", "break", "add", "remove"),
 )
 
 
@@ -57,7 +60,7 @@ def plan_of(seed: int) -> Plan:
     journal = dice.random() < 0.7
     usual = ordercast.Settings()
     ills = dice.choice(ILLS)
-    if not journal:  # whoever is removed is not there to vote for those who have forgotten
+    if not journal or "wipe" in ills:  # whoever is removed has no word for those who forget
         ills = tuple(ill for ill in ills if ill != "remove")
     return Plan(
         founders=dice.choice([1, 2, 3, 3, 3, 5] if journal else [3, 3, 5]),
@@ -71,7 +74,7 @@ def plan_of(seed: int) -> Plan:
         settings=ordercast.Settings(
             segment_bytes=dice.choice([usual.segment_bytes, 10_000, 50_000]),
             # With little room, whoever is away is soon left behind.
-            window_bytes=dice.choice([usual.window_bytes, 2000]) if journal else 2**24,
+            window_bytes=2**24 if not journal or "wipe" in ills else dice.choice([2**22, 2000]),
         ),
     )
 
@@ -113,6 +116,8 @@ class Cluster:
         """Those that were let in and have not ended."""
         self.machines: dict[str, History] = {}
         self.removed: set[str] = set()
+        self.unwanted: set[str] = set()
+        """Whom somebody wanted to remove."""
         self.generations: dict[int, tuple[str, ...]] = {}
         self.unknown = 0
         self.refused: list[str] = []
@@ -159,6 +164,7 @@ class Cluster:
                 finally:
                     giving.cancel()
         except ordercast.RemovedError:
+            assert me in self.unwanted, f"{me} is no member any more, and nobody has removed it"
             self.removed.add(me)
             shutil.rmtree(journal, ignore_errors=True)
         except ordercast.DiscoveryError:
@@ -223,14 +229,17 @@ async def _befalls(world: World, cluster: Cluster, processes: dict[str, Process]
     dice, names = world.random, list(processes)
     name = dice.choice(names)
     match ill:
-        case "kill" | "vanish" | "stop":
-            if not cluster.plan.journal and not all_in(cluster, processes):
+        case "kill" | "vanish" | "stop" | "wipe":
+            forgets = ill == "wipe" or not cluster.plan.journal
+            if forgets and not all_in(cluster, processes):
                 return  # only a minority may forget at a time
             if ill == "stop":
                 with contextlib.suppress(asyncio.CancelledError):
                     await processes[name].stop()
             else:
                 processes[name].kill(silently=ill == "vanish")
+                if ill == "wipe":
+                    shutil.rmtree(cluster.home / name, ignore_errors=True)
             cluster.replicas.pop(name, None)
         case "pause":
             processes[name].pause()
@@ -244,6 +253,9 @@ async def _befalls(world: World, cluster: Cluster, processes: dict[str, Process]
             if some:
                 world.cut(some, set(names) - some)
                 world.loop.call_later(8 * dice.random(), world.heal)
+        case "hub" if len(names) > 2:  # all but one see that one alone
+            world.cut(*([each] for each in names if each != name))
+            world.loop.call_later(8 * dice.random(), world.heal)
         case "heal":
             world.heal()
         case "slow":
@@ -258,6 +270,7 @@ async def _befalls(world: World, cluster: Cluster, processes: dict[str, Process]
             replica = cluster.replicas.get(name)
             if replica is not None and len(replica.members) > 2:
                 other = dice.choice(replica.members)
+                cluster.unwanted.add(other)
                 remove = replica.leave() if other == name else replica.remove(other)
                 asking = processes[name].context.run(asyncio.ensure_future, remove)
                 asking.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -195,6 +195,8 @@ class Life:
             raise self._removed()
         seat = roll.seats.get(self.me)
         if seat is not None and seat.life == self._house.life:
+            if roll.generation == self.generation:  # we are in it, and have yet to hear of it
+                return None
             checkpoint = await self.fetch(roll.generation, {found.where: None, **members})
             return Entry(roll, checkpoint) if checkpoint is not None else None
         if seat is not None and not wants:
@@ -238,8 +240,8 @@ class Life:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether we are alone in a group that has yet to do anything."""
-        return self.generation == 1 and len(self.members) == 1 and not self._workshop.busy
+        """Whether ours is a group that has yet to do anything."""
+        return self.generation == 1 and not self._workshop.busy
 
     @property
     def _history(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,8 @@ class Story:
         self._home = home
         self._options = options
 
-    def begin(self, names: str) -> dict[str, Process]:
-        peers = {name: self.places[name] for name in names}
+    def begin(self, names: str, peers: dict[str, str] | None = None) -> dict[str, Process]:
+        peers = peers or {name: self.places[name] for name in names}
         return {name: self.start(name, peers=peers) for name in names}
 
     def add(self, name: str, *via: str) -> Process:
@@ -75,8 +76,7 @@ class Story:
             listen=self.places[me],
             journal=home / me if home is not None else None,
             on_change=changes.append,
-            **self._options,
-            **options,
+            **{**self._options, **options},
         ) as replica:
             self.replicas[me], self.machines[me] = replica, machine
             try:
@@ -334,6 +334,106 @@ def test_a_removal_that_is_under_way_when_the_members_change_harms_nobody() -> N
         tell(story, seed=seed)
 
 
+def test_a_founder_that_begins_afresh_gives_way_to_the_group_it_has_founded() -> None:
+    """It has kept nothing, and asks nobody whether there is one; but the others ask after it."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("a")
+        await told.there("a")
+        for name in "bc":
+            told.add(name, "a")
+            await told.there(name)
+        assert await told.replicas["b"].do(b"x") == 1
+        told.kill(processes["a"])
+        told.begin("a")
+        await told.there("a")
+        await told.until(lambda: told.replicas["a"].members == ("a", "b", "c"))
+        assert await told.replicas["a"].do(b"x") == 2
+
+    tell(story)
+
+
+def test_two_groups_of_one_name_do_not_become_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the numbers of their generations: what was answered in one would be lost."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("a")
+        await told.there("a")
+        told.add("b", "a")
+        told.add("c", "a")
+        await told.there("b", "c")
+        assert await told.replicas["b"].do(b"old") == 1
+        told.kill(processes["a"])
+        told.begin("a")  # it is at work before anybody has asked after it
+        told.world.cut("a", "bc")
+        await told.there("a")
+        assert await told.replicas["a"].do(b"new") == 1
+        told.world.heal()
+        for name in "def":
+            told.add(name, "a")
+            await told.there(name)
+        await asyncio.sleep(30)
+        assert told.replicas["b"].members == ("a", "b", "c")
+        assert told.counts(*"bc") == [{"old": 1}] * 2
+        assert told.counts(*"adef") == [{"new": 1}] * 4
+
+    tell(story)
+    assert "there are two groups called 'tally'" in caplog.text
+
+
+def test_one_that_lost_its_disk_and_starts_first_is_taken_back(tmp_path: Path) -> None:
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        assert await told.replicas["a"].do(b"x") == 1
+        for process in processes.values():
+            told.kill(process)
+        shutil.rmtree(tmp_path / "a")
+        peers = {name: told.places[name] for name in "abc"}
+        told.start("a", peers=peers)
+        await asyncio.sleep(2)
+        told.begin("bc", peers)
+        await told.there("a", "b", "c")
+        assert told.counts("a") == [{"x": 1}]
+        assert await told.replicas["a"].do(b"x") == 2
+
+    tell(story, tmp_path)
+
+
+def test_a_group_that_never_met_has_not_begun(tmp_path: Path) -> None:
+    """However often its founders are started: somebody who is not there may know better."""
+
+    async def story(told: Story) -> None:
+        peers = {name: told.places[name] for name in "abc"}
+        for _ in range(2):
+            waiting = [told.start(name, peers=peers, timeout_s=3) for name in "ab"]
+            for error in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(error, ordercast.DiscoveryError)
+                assert "no connection with c" in str(error)
+        told.begin("abc")
+        await told.there("a", "b", "c")
+        assert await told.replicas["c"].do(b"x") == 1
+
+    tell(story, tmp_path)
+
+
+def test_one_of_two_may_leave_whatever_is_lost_on_the_way() -> None:
+    async def story(told: Story, cut_after_s: float) -> None:
+        processes = told.begin("ab")
+        await told.there("a", "b")
+        leaving = processes["b"].context.run(asyncio.ensure_future, told.replicas["b"].leave())
+        await asyncio.sleep(cut_after_s)
+        told.world.cut("a", "b")
+        await asyncio.sleep(1)
+        told.world.heal()
+        await leaving
+        await told.until(lambda: told.replicas["a"].members == ("a",))
+        assert await told.replicas["a"].do(b"x") == 1
+
+    for half_ms in range(1, 16):
+        tell(lambda told, at=half_ms / 2000: story(told, at))
+
+
 def test_nobody_takes_the_place_of_one_who_is_there() -> None:
     async def story(told: Story) -> None:
         told.begin("ab")
@@ -467,6 +567,58 @@ def test_a_group_that_does_not_change_says_so() -> None:
             raise AssertionError("nobody comes here")
 
     with pytest.raises(ordercast.DiscoveryError, match="the members of 'g' do not change"):
+        asyncio.run(program())
+
+
+def test_a_machine_that_cannot_be_saved_harms_nobody_but_newcomers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(Tally):
+        def save(self) -> bytes:
+            return "a str"  # type: ignore[return-value]
+
+    async def story(told: Story) -> None:
+        peers = {name: told.places[name] for name in "ab"}
+        for name in "ab":
+            told.start(name, Odd(), peers=peers)
+        await told.there("a", "b")
+        with pytest.raises(ordercast.DiscoveryError, match="cannot save its state: its log says"):
+            await told.start("c", via=told.places["a"], timeout_s=5)
+        assert await told.replicas["a"].do(b"x") == 1
+
+    tell(story, tmp_path)
+    assert "save() gave str, and not bytes" in caplog.text
+
+
+def test_apply_may_raise_whatever_it_likes() -> None:
+    class Odd(Tally):
+        def apply(self, command: bytes, sender: str) -> int:
+            return next(iter(()))
+
+    async def story(told: Story) -> None:
+        told.start("a", Odd(), peers={"a": told.places["a"]})
+        await told.there("a")
+        with pytest.raises(RuntimeError, match=r"apply\(\) raised StopIteration"):
+            await told.replicas["a"].do(b"x")
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await told.replicas["a"].do(b"")  # a command like any other
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        (Tally, "Tally is a class: give an object of it"),
+        (type("Waits", (Tally,), {"apply": asyncio.sleep})(), r"apply\(\) of .* is a coroutine"),
+    ],
+)
+def test_machines_that_cannot_be(machine: Any, sentence: str) -> None:
+    async def program() -> None:
+        async with ordercast.replicate("g", machine, me="a", peers={"a": "127.0.0.1:1"}):
+            raise AssertionError("nobody comes here")
+
+    with pytest.raises(ordercast.UsageError, match=sentence):
         asyncio.run(program())
 
 

@@ -9,6 +9,7 @@
     machine     the program's state, and what is carried out on it
     generation  a member in one generation: a group that does not change
     hosting     what is answered at the door: who the members are, the state
+    seeking     where the group is by now, and how to get in
     life        what a replica does: from generation to generation
     replica     what the program holds in its hands
     replicate   `ordercast.replicate`

@@ -22,10 +22,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from ordercast.errors import OrdercastError, PeerError, RemovedError, UsageError
-from ordercast.replica.calling import Words, fetch, knock
+from ordercast.errors import OrdercastError, RemovedError, UsageError
 from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.commands import Met
 from ordercast.replica.generation import Generation, House
@@ -34,7 +33,7 @@ from ordercast.replica.keeping import Kept
 from ordercast.replica.machine import Machine, Workshop
 from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import Change, after
-from ordercast.runtime.dialling import words as why
+from ordercast.replica.seeking import Entry, Seeker, Standing
 from ordercast.runtime.discovery import Address, DiscoveryError, Presence
 from ordercast.runtime.frames import Knock, Roll
 from ordercast.runtime.group import Batch, Group
@@ -42,7 +41,7 @@ from ordercast.runtime.join import why_not
 from ordercast.runtime.logs import about
 from ordercast.runtime.surroundings import surroundings
 
-__all__ = ["Entry", "Life"]
+__all__ = ["Life"]
 
 POLL_S = 0.25
 MANY = 64
@@ -53,23 +52,6 @@ SEE_OFF_S = 10.0
 """So long whoever was removed stays for the others."""
 
 logger = logging.getLogger(__name__)
-
-
-class Entry(NamedTuple):
-    """Where a replica goes on."""
-
-    roll: Roll
-    checkpoint: Checkpoint | None = None
-    """The state to begin with; None if the machine is in it."""
-    kept: bool = False
-    """Whether that is on the disk already."""
-    newcomers: frozenset[str] = frozenset()
-    """Who was not there in the generation before, if we were."""
-
-
-class _Found(NamedTuple):
-    roll: Roll
-    where: Address
 
 
 class Life:
@@ -104,10 +86,7 @@ class Life:
         self.leaving = self.closed = False
         self.ended = asyncio.Event()
         self._endings: dict[asyncio.Task[None], Generation] = {}
-        self.seeds: dict[Address, None] = {}
-        """Where members were, as far as was heard."""
-        self.trouble = "nobody answers"
-        """What stood in the way when somebody was last asked."""
+        self.seeker = Seeker(house, self._standing)
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -158,8 +137,13 @@ class Life:
                             return
                     await asyncio.sleep(POLL_S / 10)
         except TimeoutError:
+            if told is not None and not told.missing:
+                raise DiscoveryError(
+                    f"after {timeout_s:g} s the founders have not all met the same ones: somebody "
+                    "has come back without what it knew; start them all afresh"
+                ) from None
             missing = ", ".join(told.missing) if told is not None else "anyone"
-            why = self.trouble if generation is None else await why_not(generation.node)
+            why = self.seeker.trouble if generation is None else await why_not(generation.node)
             raise DiscoveryError(
                 f"after {timeout_s:g} s there is no connection with {missing}: {why}"
             ) from None
@@ -169,60 +153,6 @@ class Life:
         for generation in self._endings.values():
             generation.hurry()
         await asyncio.gather(*self._endings, return_exceptions=True)
-
-    async def newest(self, addresses: Iterable[Address], *, wants: bool) -> _Found | None:
-        """The newest generation of this group that somebody there is in; None if nobody says."""
-        asked, history = list(addresses), self._history
-        words = Words(self._house.life, wants, history, self._settled_generation)
-        rolls = await asyncio.gather(*(self._knock(address, words) for address in asked))
-        found = [
-            _Found(roll, at)
-            for roll, at in zip(rolls, asked, strict=True)
-            if roll is not None and history in ("", roll.history)
-        ]
-        return max(found, key=lambda each: each.roll.generation, default=None)
-
-    async def enter(self, addresses: Iterable[Address], *, wants: bool) -> Entry | None:
-        """Ask there for a newer generation than ours, and for a seat in it; None if we have to
-        come again."""
-        found = await self.newest(addresses, wants=wants)
-        if found is None or found.roll.generation <= self._settled_generation:
-            return None
-        roll = found.roll
-        members = {Address.parse(seat.address): None for seat in roll.seats.values()}
-        self.seeds |= members
-        if self._house.life in roll.expelled:
-            raise self._removed()
-        seat = roll.seats.get(self.me)
-        if seat is not None and seat.life == self._house.life:
-            if roll.generation == self.generation:  # we are in it, and have yet to hear of it
-                return None
-            checkpoint = await self.fetch(roll.generation, {found.where: None, **members})
-            return Entry(roll, checkpoint) if checkpoint is not None else None
-        if seat is not None and not wants:
-            raise RemovedError(f"another process has taken the place of {self.me}")
-        if not wants:  # everyone waited for us, and went on without
-            await self.newest(members, wants=True)
-        return None
-
-    async def fetch(self, generation: int, places: Iterable[Address]) -> Checkpoint | None:
-        """The state that somebody has come to in this generation."""
-        for address in places:
-            if address == self._house.door.address:
-                continue
-            try:
-                return await fetch(self._house.door, address, generation)
-            except (OSError, PeerError) as error:  # it has gone, or is further by now
-                self.trouble = str(error) or f"{address} does not answer"
-        return None
-
-    def _removed(self) -> RemovedError:
-        keeping = self._house.keeping
-        kept = "what it has kept" if keeping is None else f"the directory {keeping.directory}"
-        return RemovedError(
-            f"{self.me} was removed from {self._house.door.group!r}: to be a member again it has "
-            f"to start without {kept}"
-        )
 
     def _met_another(self, knock: Knock) -> None:
         """A member of a group of this name that goes back to another beginning."""
@@ -251,9 +181,8 @@ class Life:
         gives_way = self._other is not None and self._is_idle
         return "" if roll is None or gives_way else roll.history
 
-    @property
-    def _settled_generation(self) -> int:
-        return self.generation if self._history else 0
+    def _standing(self) -> Standing:
+        return Standing(self.generation, self._history)
 
     # A generation.
 
@@ -346,25 +275,26 @@ class Life:
             return Entry(roll, newcomers=frozenset(new))
         self._host.leave()
         self.roll = roll
-        members = [Address.parse(each.address) for each in roll.seats.values()]
+        members = {Address.parse(each.address): None for each in roll.seats.values()}
         if self._house.life in roll.expelled or seat is not None:
             await self._see_off(members)
             if self.leaving:
                 return None
             if seat is not None:
                 raise RemovedError(f"another process has taken the place of {self.me}")
-            raise self._removed()
+            raise self.seeker.removed()
         while True:  # everyone waited for us, and went on without
-            if (entry := await self.enter({*members, *self.seeds}, wants=True)) is not None:
+            entry = await self.seeker.enter(members | self.seeker.seeds, wants=True)
+            if entry is not None:
                 return entry
             await asyncio.sleep(POLL_S)
 
-    async def _see_off(self, members: list[Address]) -> None:
+    async def _see_off(self, members: Iterable[Address]) -> None:
         """Stay until those who go on know it: they may need our word for that."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SEE_OFF_S):
                 while True:
-                    found = await self.newest(members, wants=False)
+                    found = await self.seeker.newest(members, wants=False)
                     if found is not None and found.roll.generation >= self.generation:
                         return
                     await asyncio.sleep(POLL_S / 10)
@@ -393,15 +323,16 @@ class Life:
                 generation.propose(Change({}, stuck, False))
             seat = generation.roll.seats[self.me]
             if seat.address != str(self._house.door.address):  # we have moved
-                await self.newest({**dict.fromkeys(generation.others()), **self.seeds}, wants=True)
+                others = dict.fromkeys(generation.others())
+                await self.seeker.newest(others | self.seeker.seeds, wants=True)
             absent = dict.fromkeys(generation.absent())
             if self._other is not None and self._is_idle:
                 absent[self._other] = None
             if not absent:
                 continue
             if len(absent) == len(self.members) - 1:  # all of them: they may be others by now
-                absent |= self.seeds
-            entry = await self.enter(absent, wants=not self._history)
+                absent |= self.seeker.seeds
+            entry = await self.seeker.enter(absent, wants=not self._history)
             if entry is not None:
                 return entry
 
@@ -465,15 +396,6 @@ class Life:
             if generation is not None and generation.settled:
                 return generation.lives or {}
             await asyncio.sleep(POLL_S / 10)
-
-    async def _knock(self, address: Address, words: Words) -> Roll | None:
-        try:
-            return await knock(self._house.door, address, words)
-        except OSError as error:
-            self.trouble = f"{address} cannot be reached: {why(error)}"
-        except PeerError as error:
-            self.trouble = str(error)
-        return None
 
     def check(self) -> None:
         if self.failure is not None:

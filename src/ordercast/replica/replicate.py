@@ -13,10 +13,11 @@ from typing import Literal
 from ordercast.errors import UsageError
 from ordercast.replica.generation import House
 from ordercast.replica.keeping import Keeping
-from ordercast.replica.life import Entry, Life
+from ordercast.replica.life import Life
 from ordercast.replica.machine import Machine
 from ordercast.replica.replica import Replica
 from ordercast.replica.rolls import first
+from ordercast.replica.seeking import Entry
 from ordercast.runtime.discovery import (
     Address,
     DiscoveryError,
@@ -125,12 +126,12 @@ async def replicate(
             check_private=entrance.check_private,
         )
         life = Life(house, machine, on_change=on_change)
-        life.seeds |= dict.fromkeys(seeds)
+        life.seeker.seeds |= dict.fromkeys(seeds)
         house.listed = dict(entrance.finder.known)
         if found is not None:
             await entrance.open_door()
             others = (where for name, where in house.listed.items() if name != me)
-            life.seeds |= dict.fromkeys(others)
+            life.seeker.seeds |= dict.fromkeys(others)
             entry = Entry(found[0].roll, found[1], kept=True)
             if entry.checkpoint is None and entry.roll.generation > 1:  # it could not be saved
                 entry = await _completed(life, entry, timeout_s)
@@ -159,8 +160,8 @@ async def _founded(
     told = on_progress if entrance.finder.names is None else None
     membership = await entrance.open(timeout_s=timeout_s, on_progress=told)
     others = [where for name, where in membership.addresses.items() if name != life.me]
-    life.seeds |= dict.fromkeys(others)
-    if await life.newest(life.seeds, wants=False) is not None:
+    life.seeker.seeds |= dict.fromkeys(others)
+    if await life.seeker.newest(life.seeker.seeds, wants=False) is not None:
         return await _let_in(life, timeout_s)
     return Entry(first(membership.addresses))
 
@@ -171,18 +172,18 @@ async def _let_in(life: Life, timeout_s: float) -> Entry:
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                entry = await life.enter(life.seeds, wants=True)
+                entry = await life.seeker.enter(life.seeker.seeds, wants=True)
                 if entry is not None:
                     return entry
-                if pause_s >= KNOCK_S_MAX and life.trouble != told:
-                    told = life.trouble
+                if pause_s >= KNOCK_S_MAX and life.seeker.trouble != told:
+                    told = life.seeker.trouble
                     logger.warning("%s is not let in yet: %s", life.me, told)
                 await asyncio.sleep(pause_s)
                 pause_s = min(1.5 * pause_s, KNOCK_S_MAX)
     except TimeoutError:
-        where = ", ".join(map(str, life.seeds))
+        where = ", ".join(map(str, life.seeker.seeds))
         raise DiscoveryError(
-            f"after {timeout_s:g} s {life.me} has not been let in at {where}: {life.trouble}"
+            f"after {timeout_s:g} s {life.me} has not been let in at {where}: {life.seeker.trouble}"
         ) from None
 
 
@@ -192,13 +193,13 @@ async def _completed(life: Life, entry: Entry, timeout_s: float) -> Entry:
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                checkpoint = await life.fetch(entry.roll.generation, places)
+                checkpoint = await life.seeker.fetch(entry.roll.generation, places)
                 if checkpoint is not None:
                     return entry._replace(checkpoint=checkpoint)
                 await asyncio.sleep(KNOCK_S_MAX)
     except TimeoutError:
         raise DiscoveryError(
-            f"after {timeout_s:g} s {life.me} has not got the state: {life.trouble}"
+            f"after {timeout_s:g} s {life.me} has not got the state: {life.seeker.trouble}"
         ) from None
 
 

@@ -73,6 +73,11 @@ REFUSED = {
     "a state for a stranger": (fetch(name="x"), "x is no member"),
     "a state of long ago": (fetch(token="t"), "does not have that state any more"),
 }
+TOLD = {
+    "another history, from nowhere": Knock(VERSION, "tally", "x", "?", "l", True, "h", 9),
+    "another history": Knock(VERSION, "tally", "x", HERE, "l", True, "h", 9),
+    "one who is sure of a seat": Knock(VERSION, "tally", "x", HERE, "l", False),
+}
 DROPPED = {
     "another group": fetch(group="other"),
     "another version": knock(version=1),
@@ -82,7 +87,7 @@ DROPPED = {
 }
 
 
-@pytest.mark.parametrize("what", [*REFUSED, *DROPPED])
+@pytest.mark.parametrize("what", [*REFUSED, *TOLD, *DROPPED])
 def test_strangers_are_told_or_dropped_and_the_replicas_go_on(what: str) -> None:
     async def program() -> None:
         peers = addresses("a", "b")
@@ -108,6 +113,9 @@ def test_strangers_are_told_or_dropped_and_the_replicas_go_on(what: str) -> None
                 [answer] = await ask(peers["a"], frame)
                 assert isinstance(answer, Bye)
                 assert reason in answer.reason
+            elif what in TOLD:
+                [answer] = await ask(peers["a"], TOLD[what])
+                assert isinstance(answer, Roll)
             else:
                 assert await ask(peers["a"], DROPPED[what]) == []
             done.set()

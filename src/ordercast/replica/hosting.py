@@ -6,6 +6,7 @@ It is a stranger who asks, unless there are certificates: it gets a word, and li
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from ordercast.errors import UsageError
 from ordercast.replica.checkpoint import Checkpoint, encode
 from ordercast.replica.generation import Generation, House
 from ordercast.replica.rolls import SEATS_MAX, Change, check
+from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import PIECE_BYTES, Bye, Fetch, Frame, Knock, Piece, Seat
 from ordercast.runtime.surroundings import surroundings
 
@@ -37,10 +39,10 @@ class Host:
         self,
         house: House,
         save: Callable[[], Checkpoint | None],
-        on_other: Callable[[Knock], None],
+        on_other: Callable[[str, Address, int], None],
     ) -> None:
         """`save` gives the state, if it can be had; `on_other` is told of members of a group of the
-        same name that has another history."""
+        same name that has another history: who, where, and in which generation."""
         self.generation: Generation | None = None
         """The one that we are in; None in between."""
         self.in_state = False
@@ -67,7 +69,8 @@ class Host:
             return Bye(f"{self._house.me} is not in a generation where everyone is known")
         name, roll, seat = knock.name, generation.roll, Seat(knock.address, knock.life)
         if knock.history and knock.history != roll.history:
-            self._on_other(knock)
+            with contextlib.suppress(UsageError):
+                self._on_other(name, check(name, seat), knock.generation)
             return roll
         if not knock.wants or roll.seats.get(name) == seat or knock.life in roll.expelled:
             return roll

@@ -35,7 +35,7 @@ from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import Change, after
 from ordercast.replica.seeking import Entry, Seeker, Standing
 from ordercast.runtime.discovery import Address, DiscoveryError, Presence
-from ordercast.runtime.frames import Knock, Roll
+from ordercast.runtime.frames import Roll
 from ordercast.runtime.group import Batch, Group
 from ordercast.runtime.join import why_not
 from ordercast.runtime.logs import about
@@ -154,17 +154,16 @@ class Life:
             generation.hurry()
         await asyncio.gather(*self._endings, return_exceptions=True)
 
-    def _met_another(self, knock: Knock) -> None:
+    def _met_another(self, name: str, where: Address, generation: int) -> None:
         """A member of a group of this name that goes back to another beginning."""
-        if knock.generation <= self.generation or self._other is not None:
+        if generation <= self.generation or self._other is not None:
             return
-        self._other = Address.parse(knock.address)
+        self._other = where
         if not self._is_idle:
             logger.error(
                 "%s: there are two groups called %r: that of %s at %s is in generation %d, and "
                 "ours in %d; whoever began afresh should have been started with via=",
-                *(self.me, self._house.door.group, knock.name, self._other),
-                *(knock.generation, self.generation),
+                *(self.me, self._house.door.group, name, where, generation, self.generation),
                 extra=about("two_groups", self.me),
             )
 

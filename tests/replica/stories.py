@@ -62,8 +62,10 @@ def plan_of(seed: int) -> Plan:
     ills = dice.choice(ILLS)
     if not journal or "wipe" in ills:  # whoever is removed has no word for those who forget
         ills = tuple(ill for ill in ills if ill != "remove")
+    # Nobody can tell a founder that is alone, and has forgotten, from one that begins.
+    founders = [1, 2, 3, 3, 3, 5] if journal and "wipe" not in ills else [3, 3, 5]
     return Plan(
-        founders=dice.choice([1, 2, 3, 3, 3, 5] if journal else [3, 3, 5]),
+        founders=dice.choice(founders),
         journal=journal,
         sync=dice.choice(["write", "disk"]),
         pause_s=dice.choice([0.03, 0.1, 0.5]),

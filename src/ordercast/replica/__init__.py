@@ -16,7 +16,7 @@
 
 A generation is a group of its own, over `total_consensus`. A change of its members is a message in
 its order, and the last one that counts: everyone stops behind it at the same place and goes on in
-the next generation, so no two generations ever decide anything side by side (the *stop sign* of
-Lamport, Malkhi and Zhou, “Reconfiguring a State Machine”, 2010). Whoever was away for that fetches
-the state that the others have come to, as newcomers do.
+the next generation, so no two generations ever decide anything side by side (on this way and
+others: Lamport, Malkhi and Zhou, “Reconfiguring a State Machine”, 2010). Whoever was away for that
+fetches the state that the others have come to, as newcomers do.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,8 @@ from ordercast.errors import JournalError
 from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.keeping import Keeping, Kept
 from ordercast.runtime.frames import Roll, Seat
+
+Sync = Literal["write", "disk"]
 
 pytestmark = pytest.mark.parametrize("sync", ["write", "disk"])
 
@@ -23,33 +26,33 @@ def checkpoint(generation: int, position: int = 0, state: bytes = b"s") -> Check
     return Checkpoint(generation, position, {"a": ("session", 4)}, state)
 
 
-def found(directory: Path, sync: str) -> tuple[Kept, Checkpoint | None] | None:
-    keeping = Keeping(directory, sync=sync)  # type: ignore[arg-type]
+def found(directory: Path, sync: Sync) -> tuple[Kept, Checkpoint | None] | None:
+    keeping = Keeping(directory, sync=sync)
     try:
         return keeping.newest(group="g", me="a")
     finally:
         keeping.close()
 
 
-def begun(directory: Path, sync: str) -> Keeping:
-    keeping = Keeping(directory, sync=sync)  # type: ignore[arg-type]
+def begun(directory: Path, sync: Sync) -> Keeping:
+    keeping = Keeping(directory, sync=sync)
     keeping.begin(kept(1), None)
     return keeping
 
 
-def test_the_newest_generation_is_where_the_replica_is(tmp_path: Path, sync: str) -> None:
+def test_the_newest_generation_is_where_the_replica_is(tmp_path: Path, sync: Sync) -> None:
     assert found(tmp_path, sync) is None
     keeping = begun(tmp_path, sync)
     keeping.close()
     assert found(tmp_path, sync) == (kept(1), None)
-    keeping = Keeping(tmp_path, sync=sync)  # type: ignore[arg-type]
+    keeping = Keeping(tmp_path, sync=sync)
     keeping.begin(kept(2), checkpoint(2))
     keeping.save(checkpoint(2, 7, b"later"))
     keeping.close()
     assert found(tmp_path, sync) == (kept(2), checkpoint(2, 7, b"later"))
 
 
-def test_older_generations_go_when_the_next_one_is_there(tmp_path: Path, sync: str) -> None:
+def test_older_generations_go_when_the_next_one_is_there(tmp_path: Path, sync: Sync) -> None:
     keeping = begun(tmp_path, sync)
     keeping.begin(kept(2), checkpoint(2))
     keeping.drop_older()
@@ -58,28 +61,28 @@ def test_older_generations_go_when_the_next_one_is_there(tmp_path: Path, sync: s
 
 
 def test_one_that_was_killed_while_it_made_the_next_one_is_in_the_one_before(
-    tmp_path: Path, sync: str
+    tmp_path: Path, sync: Sync
 ) -> None:
     begun(tmp_path, sync).close()
     (tmp_path / "next").mkdir()
     (tmp_path / "next" / "roll").write_bytes(b"half of")
     assert found(tmp_path, sync) == (kept(1), None)
-    keeping = Keeping(tmp_path, sync=sync)  # type: ignore[arg-type]
+    keeping = Keeping(tmp_path, sync=sync)
     keeping.begin(kept(2), checkpoint(2))
     keeping.close()
     assert found(tmp_path, sync) == (kept(2), checkpoint(2))
 
 
-def test_a_life_is_chosen_once(tmp_path: Path, sync: str) -> None:
+def test_a_life_is_chosen_once(tmp_path: Path, sync: Sync) -> None:
     for fresh in ("first", "second"):
-        keeping = Keeping(tmp_path, sync=sync)  # type: ignore[arg-type]
+        keeping = Keeping(tmp_path, sync=sync)
         assert keeping.life(fresh) == "first"
         keeping.close()
 
 
 @pytest.mark.parametrize("name", ["roll", "state"])
 @pytest.mark.parametrize("harm", ["cut", "changed"])
-def test_what_is_damaged_is_told(tmp_path: Path, sync: str, name: str, harm: str) -> None:
+def test_what_is_damaged_is_told(tmp_path: Path, sync: Sync, name: str, harm: str) -> None:
     keeping = begun(tmp_path, sync)
     keeping.begin(kept(2), checkpoint(2))
     keeping.close()
@@ -90,7 +93,7 @@ def test_what_is_damaged_is_told(tmp_path: Path, sync: str, name: str, harm: str
         found(tmp_path, sync)
 
 
-def test_it_belongs_to_one_member_and_one_process(tmp_path: Path, sync: str) -> None:
+def test_it_belongs_to_one_member_and_one_process(tmp_path: Path, sync: Sync) -> None:
     keeping = begun(tmp_path, sync)
     with pytest.raises(JournalError, match="in use by another process"):
         Keeping(tmp_path, sync="write")
@@ -99,7 +102,7 @@ def test_it_belongs_to_one_member_and_one_process(tmp_path: Path, sync: str) -> 
     keeping.close()
 
 
-def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path, sync: str) -> None:
+def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path, sync: Sync) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match=r"file.*cannot be opened"):
-        Keeping(tmp_path / "file", sync=sync)  # type: ignore[arg-type]
+        Keeping(tmp_path / "file", sync=sync)

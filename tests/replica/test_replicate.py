@@ -353,6 +353,24 @@ def test_a_founder_that_begins_afresh_gives_way_to_the_group_it_has_founded() ->
     tell(story)
 
 
+def test_a_founder_that_is_told_where_to_ask_does_not_begin_afresh() -> None:
+    async def story(told: Story) -> None:
+        processes = told.begin("a")
+        await told.there("a")
+        for name in "bc":
+            told.add(name, "a")
+            await told.there(name)
+        assert await told.replicas["b"].do(b"x") == 1
+        told.kill(processes["a"])
+        via = [told.places["b"], told.places["c"]]
+        told.start("a", peers={"a": told.places["a"]}, via=via)
+        await told.there("a")
+        assert told.changes["a"] == [("a", "b", "c")]
+        assert told.counts("a") == [{"x": 1}]
+
+    tell(story)
+
+
 def test_two_groups_of_one_name_do_not_become_one(caplog: pytest.LogCaptureFixture) -> None:
     """Whatever the numbers of their generations: what was answered in one would be lost."""
 

@@ -97,10 +97,6 @@ async def replicate(
     seeds = _seeds(via)
     if peers is None and not seeds:
         raise UsageError("say who begins, with peers=, or where a group runs, with via=")
-    if peers is not None and seeds:
-        raise UsageError(
-            "peers= is for those who begin, and via= for those who come later: not both"
-        )
     if on_change is not None and not callable(on_change):
         raise UsageError(f"on_change={on_change!r}: give a function, which gets the members' names")
     _check_machine(machine)

@@ -865,3 +865,20 @@ def test_a_program_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         journal.look()
         assert journal.failure is None
     assert len(list((tmp_path / "journal").glob("*.segment"))) == 2
+
+
+def test_segments_that_are_needed_stay_however_many_there_are(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, identity={}, segment_bytes=10, keep_bytes=0)
+    journal.start(b"snapshot")
+
+    def cut() -> list[int]:
+        journal.append(b"x" * 20)
+        journal.commit(lambda: None)
+        journal.cut(b"snapshot")
+        return sorted(int(path.stem) for path in tmp_path.glob("*.segment"))
+
+    journal.need_from(1)
+    assert [cut() for _ in range(4)][-1] == [1, 2, 3, 4, 5]
+    journal.need_from(4)
+    assert cut() == [4, 5, 6]
+    journal.close()

@@ -554,10 +554,14 @@ MUTANTS = [
     _m(
         "majority_acks",
         "forgets what one other has",
-        (
-            "            if known[origin] < floor:\n                floor = known[origin]\n",
-            "            floor = sorted(known[origin] for known in self.kept_for)[1]\n",
-        ),
+        ("        if place < len(kept_for):", "        if False:"),
+        ("min(map(itemgetter(origin), kept_for))", "sorted(map(itemgetter(origin), kept_for))[1]"),
+        modules=("retained",),
+    ),
+    _m(
+        "majority_acks",
+        "looks for a quorum one too late",
+        ("= enough - have_more", "= enough - have_more + 1"),
         modules=("retained",),
     ),
     _m(

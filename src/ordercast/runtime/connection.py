@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "FinalPeerError", "ForeignPeerError"]
 
 HELLO_TIMEOUT_S = 5.0
+"""For whoever comes to the door; whoever was dialled gets more each time that it is too busy."""
+HELLO_DOUBLED_MAX = 4
+LATE_S = 0.5
+"""A timer that is so late says that this process was too busy to read what may have come."""
 WRITE_BYTES = 2**20
 """So much may wait in the transport; the rest waits in the link."""
 LONG_BYTES = 2**15
@@ -190,8 +194,11 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _await_hello(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._hello_timer = loop.call_later(HELLO_TIMEOUT_S, self._hello_missing)
+        loop, patience_s = asyncio.get_running_loop(), HELLO_TIMEOUT_S
+        if self._dialled is not None:
+            patience_s *= 2 ** min(self._dialled.hellos_missed, HELLO_DOUBLED_MAX)
+        due = loop.time() + patience_s
+        self._hello_timer = loop.call_at(due, self._hello_missing, due, patience_s)
 
     def _greet(self, hello: Hello) -> None:
         if self._peer or self._doubted or self._introduced:
@@ -245,11 +252,16 @@ class Connection(asyncio.BufferedProtocol):
             self.write(self._reception.introduction())
         self.write(Bye(reason[:300], final))
 
-    def _hello_missing(self) -> None:
+    def _hello_missing(self, due: float, patience_s: float) -> None:
         if self._dialled is not None and self._dialled.dead:
             self.close()
             return
-        self.refuse(self._doubt or PeerError(f"no hello came within {HELLO_TIMEOUT_S:g} s"))
+        if asyncio.get_running_loop().time() - due > LATE_S:
+            self._await_hello()
+            return
+        if self._dialled is not None:
+            self._dialled.hellos_missed += 1
+        self.refuse(self._doubt or PeerError(f"no hello came within {patience_s:g} s"))
 
     def refuse(self, reason: PeerError) -> None:
         """The other end has broken the rules: hang up, and note why."""

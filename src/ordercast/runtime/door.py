@@ -43,6 +43,8 @@ __all__ = ["Door", "Host", "read_frame"]
 ASK_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 2.0
 """How often to see whether certificates have been revoked."""
+BACKLOG = 1024
+"""So many may have dialled and not been looked at yet: in a large group all come at once."""
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ class Door:
                 self._protocol,
                 host,
                 port,
+                backlog=BACKLOG,
                 ssl=self.credentials.server if self.credentials else None,
                 ssl_handshake_timeout=ASK_TIMEOUT_S if self.credentials else None,
                 start_serving=False,

@@ -37,6 +37,8 @@ class Peer:
         """What it said when it hung up for good."""
         self.address: Address | None = None
         """Where it is, as far as is known."""
+        self.hellos_missed = 0
+        """How often in a row it was there when it was dialled, and said nothing."""
         self.trouble: str | None = None
         """What stood in the way of the last attempt to connect with it."""
         self.spoke = False
@@ -63,6 +65,7 @@ class Peer:
         """The newest connection wins: the peer made it because the one before is dead to it."""
         before, self.connection = self.connection, connection
         self.connections += 1
+        self.hellos_missed = 0
         if before is not None:
             before.abort()
 

@@ -294,6 +294,6 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, Struct):
         return value
     if hasattr(value, "__dict__"):
-        return type(value).__name__, _frozen(vars(value))
+        return type(value).__name__, _frozen(value.__getstate__())  # not what only saves time
     assert isinstance(value, Hashable)
     return value

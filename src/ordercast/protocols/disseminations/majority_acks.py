@@ -139,16 +139,14 @@ class MajorityAcks(Dissemination):
         id = id_of(item)
         if id not in self.log.received:
             self.log.add(id, item)
-        # Whoever sent a message has all of its own up to it.
-        own = self.log.known[id.origin]
-        own[id.origin] = max(own[id.origin], id.number)
+        self.log.learn_from(id)
         return id.origin
 
     def _settle(self, origin: int) -> Iterator[Effect]:
         """Hand on what a quorum holds, in order; forget what everyone holds."""
         here = self.log.received.counts[origin]
         if self.arrived[origin] < here:
-            stable = min(here, self.log.ranked(origin)[-self.threshold])
+            stable = min(here, self.log.held_by(self.threshold, origin))
             while self.arrived[origin] < stable:
                 self.arrived[origin] += 1
                 yield Arrive(origin, self.log.items[origin][self.arrived[origin]])

@@ -161,12 +161,9 @@ class TotalConsensus(Ordering):
     # Messages
 
     def _keep(self, message: Message) -> None:
-        origin, number = message.id
         if message.id not in self.log.received:
             self.log.add(message.id, message)
-        # Whoever sent a message has all of its own up to it.
-        own = self.log.known[origin]
-        own[origin] = max(own[origin], number)
+        self.log.learn_from(message.id)
 
     def _has(self, cut: Cut) -> bool:
         return all(map(int.__le__, cut.counts, self.log.received.counts))

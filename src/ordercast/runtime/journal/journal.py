@@ -76,7 +76,7 @@ class Journal:
         self._lock_fd = -1
         try:
             self._lock_fd = lock(directory)
-            self._go_on()
+            self._go_on(synced=sync == "disk")
         except OSError as error:
             self.close()
             raise sentence(directory, "opened", error) from error
@@ -187,7 +187,7 @@ class Journal:
             if after is not None and self._committer is not None:
                 after()
             with self._trouble.guarded():
-                if self._taken is not None:
+                if self._taken is not None and self._committer is not None:
                     self._taken.sync()
                 self._files.next(number, parts, snapshot)
 
@@ -253,7 +253,7 @@ class Journal:
         """The newest segment as it was found; None for a new journal, which needs a `start`."""
         return self._files.recovered
 
-    def _go_on(self) -> None:
+    def _go_on(self, *, synced: bool) -> None:
         """With what there is, if there is anything."""
         found = self._files.recover()
         if found is not None:
@@ -261,6 +261,8 @@ class Journal:
             self._number = found.number
             self._begin_with(len(found.snapshot))
             self._filled_bytes = found.end
+            if synced and found.keys.over:  # for power losses it takes a new one
+                self._filled_bytes = self._full_bytes
 
     def _begin_with(self, snapshot_bytes: int) -> None:
         """However large it is, as much as that is appended before there is another one: a member

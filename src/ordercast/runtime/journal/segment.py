@@ -3,7 +3,7 @@
     file     magic, version, length; then JSON: identity, number, where the file before ended,
              and a random salt; checksum of all these; then batches
     batch    marker, length, checksum of the body, checksum of these and of the place; the body;
-             a byte that is not zero
+             its end
     body     records, each a length and bytes; the first batch holds one record, the snapshot
 
 A batch is what one commit wrote, and is there as a whole or not at all. Marker and checksums
@@ -11,9 +11,14 @@ depend on the salt and on the place in the file, so bytes of another file, or of
 this one, never pass for a batch.
 
 A process killed in mid-write leaves a batch without its end. A power loss leaves a batch with
-sectors that are still zero, for a file has nothing but zeros where it was not written. Only the
+sectors that are still zero, for a new file has nothing but zeros where it was not written. Only the
 last batch can be like that, since the next is written when the one before is safe, and nobody was
 told that it was safe. So it is cut off, and everything else that does not fit is corruption.
+
+There are two kinds of file. In a *new* one, a batch ends with a byte that is not zero, since only
+zeros may follow. One that is written *over* an older segment, as is done where only kills are to be
+survived, is followed by what it held before, which may be anything: there, an end is a mark of its
+place in this file. Where the batch itself does not fit, it says that all of it was written.
 """
 
 from __future__ import annotations
@@ -33,8 +38,6 @@ from ordercast.runtime.journal.checksum import crc32
 from ordercast.runtime.journal.zeros import has_hole, last_used
 
 __all__ = [
-    "BATCH_BYTES_MORE",
-    "END",
     "SUFFIX",
     "Keys",
     "Segment",
@@ -45,20 +48,22 @@ __all__ = [
 
 SUFFIX = ".segment"
 MAGIC = b"ordcast\n"
-VERSION = 3
-"""Also of what the snapshots look like inside."""
+VERSION, VERSION_OVER = 3, 4
+"""Of a new file, and of one that is written over another. Also of what the snapshots look like
+inside."""
 END = b"\xe1"
-"""Ends every batch. Not zero, so that zeros at the end of a file are never part of one."""
+"""Of a batch in a new file. Not zero, so that zeros at the end of a file are never part of one."""
 FILE_HEAD_BYTES_MAX = 2**16
 
 _FILE_HEAD = Layout("<8sII")
 _BATCH_HEAD = Layout("<IIII")
-BATCH_BYTES_MORE = _BATCH_HEAD.size + len(END)
-"""How much longer a batch is than its body."""
 _PLACE = Layout("<IIIQ")
+_END_OVER = Layout("<II")
+_OFFSET = Layout("<Q")
 _LENGTH = Layout("<I")
 
 record_head = _LENGTH.pack
+_CHANGED = "the last record was written as a whole and has changed"
 
 
 class _About(Struct, frozen=True):
@@ -76,12 +81,31 @@ class Keys(Struct, frozen=True):
 
     seed: int
     marker: int
+    end_marker: int
+    over: bool
+    """Whether what follows the last batch may be anything."""
 
     @classmethod
     def of(cls, file_head: bytes) -> Keys:
         # Without its checksum: with it, the checksum of any head is the same.
         seed = crc32(file_head[: -_LENGTH.size])
-        return cls(seed, crc32(b"marker", seed))
+        over = _FILE_HEAD.unpack_from(file_head)[1] == VERSION_OVER
+        return cls(seed, crc32(b"marker", seed), crc32(b"end", seed), over)
+
+    @property
+    def end_bytes(self) -> int:
+        return _END_OVER.size if self.over else len(END)
+
+    @property
+    def bytes_more(self) -> int:
+        """How much longer a batch is than its body."""
+        return _BATCH_HEAD.size + self.end_bytes
+
+    def batch_end(self, offset: int) -> bytes:
+        """For a batch whose body ends there."""
+        if not self.over:
+            return END
+        return _END_OVER.pack(self.end_marker, crc32(_OFFSET.pack(offset), self.end_marker))
 
     def batch_head(self, parts: Iterable[bytes], length: int, offset: int) -> bytes:
         """For a body of so many bytes, given in parts."""
@@ -101,11 +125,14 @@ class Keys(Struct, frozen=True):
         return (length, checksum) if marker == self.marker else None
 
 
-def file_head(identity: Mapping[str, str], number: int, previous_end: int) -> bytes:
+def file_head(
+    identity: Mapping[str, str], number: int, previous_end: int, *, over: bool = False
+) -> bytes:
     about = msgspec.json.encode(_About(dict(identity), number, previous_end, os.urandom(16).hex()))
     if len(about) > FILE_HEAD_BYTES_MAX:
         raise JournalError(f"an identity of {len(about)} bytes does not fit into a journal")
-    head = _FILE_HEAD.pack(MAGIC, VERSION, len(about)) + about
+    version = VERSION_OVER if over else VERSION
+    head = _FILE_HEAD.pack(MAGIC, version, len(about)) + about
     return head + _LENGTH.pack(crc32(head))
 
 
@@ -152,6 +179,8 @@ class Segment:
                 pass
             if self.end == self._start:
                 raise self._corrupt(self._start, "the snapshot does not fit its checksum")
+            if self.keys.over:
+                return self._judge_over(file, self.end)
             used = last_used(file)
             if used > self.end:
                 self._judge(file, self.end, used)
@@ -164,21 +193,21 @@ class Segment:
         size = os.fstat(file.fileno()).st_size if until is None else until
         while (found := self.keys.read_head(file.read(_BATCH_HEAD.size), offset)) is not None:
             length, checksum = found
-            offset += _BATCH_HEAD.size + length + len(END)
-            if offset > size:
+            if offset + self.keys.bytes_more + length > size:
                 return
-            body, end = file.read(length), file.read(len(END))
-            if crc32(body, self.keys.seed) != checksum or end != END:
+            body = file.read(length)
+            end = file.read(self.keys.end_bytes)
+            # Written over something else, a body that fits is there, whatever follows it.
+            if crc32(body, self.keys.seed) != checksum or not (self.keys.over or end == END):
                 return
+            offset += _BATCH_HEAD.size + length + len(end)
             yield body, offset
             if offset == until:
                 return
 
     def _judge(self, file: BinaryIO, offset: int, used: int) -> None:
         """Something that is no batch stands at the end: raise, unless it is one cut short."""
-        later = self._find_batch(file, offset + 1, used)
-        if later is not None:
-            raise self._corrupt(offset, f"good records go on at byte {later}")
+        self._check_nothing_follows(file, offset, used)
         file.seek(offset)
         rest = file.read(_BATCH_HEAD.size)
         head = self.keys.read_head(rest, offset)
@@ -190,34 +219,37 @@ class Segment:
             if used == end:
                 torn = has_hole(rest + file.read(head[0] + len(END)), offset)
         if not torn:
-            raise self._corrupt(offset, "the last record was written as a whole and has changed")
+            raise self._corrupt(offset, _CHANGED)
 
-    def _find_batch(self, file: BinaryIO, start: int, end: int) -> int | None:
-        """Where the first head of a batch is between these two."""
-        needle = _LENGTH.pack(self.keys.marker)
-        while start < end:
-            file.seek(start)
-            chunk = file.read(min(1 << 20, end - start))
-            found = chunk.find(needle)
-            if found < 0:
-                start += max(1, len(chunk) - len(needle) + 1)
-                continue
-            start += found
-            file.seek(start)
-            if self.keys.read_head(file.read(_BATCH_HEAD.size), start) is not None:
-                return start
-            start += 1
-        return None
+    def _judge_over(self, file: BinaryIO, offset: int) -> int:
+        """No batch stands there: raise, unless that is because none was written to its end. How
+        many bytes there are of the one that was begun."""
+        size = os.fstat(file.fileno()).st_size
+        self._check_nothing_follows(file, offset, size)
+        if any(
+            file.read(_END_OVER.size) == self.keys.batch_end(place)
+            for place in _places(file, _LENGTH.pack(self.keys.end_marker), offset, size)
+        ):
+            raise self._corrupt(offset, _CHANGED)
+        file.seek(offset)
+        head = self.keys.read_head(file.read(_BATCH_HEAD.size), offset)
+        return 0 if head is None else min(self.keys.bytes_more + head[0], size - offset)
+
+    def _check_nothing_follows(self, file: BinaryIO, offset: int, end: int) -> None:
+        """No batch of this file, after one that does not fit."""
+        for later in _places(file, _LENGTH.pack(self.keys.marker), offset + 1, end):
+            if self.keys.read_head(file.read(_BATCH_HEAD.size), later) is not None:
+                raise self._corrupt(offset, f"good records go on at byte {later}")
 
     def _read_file_head(self, file: BinaryIO) -> bytes:
         head = file.read(_FILE_HEAD.size)
         if len(head) < _FILE_HEAD.size or not head.startswith(MAGIC):
             raise self._corrupt(0, "this is not the beginning of a journal")
         _, version, length = _FILE_HEAD.unpack(head)
-        if version != VERSION:
+        if version not in (VERSION, VERSION_OVER):
             raise JournalError(
                 f"{self.path} has format version {version}, and this release of ordercast reads "
-                f"version {VERSION}: use the release that wrote it"
+                f"versions {VERSION} and {VERSION_OVER}: use the release that wrote it"
             )
         about = file.read(min(length, FILE_HEAD_BYTES_MAX))
         checksum = file.read(_LENGTH.size)
@@ -240,6 +272,21 @@ class Segment:
 
 def name_of(number: int) -> str:
     return f"{number:010}{SUFFIX}"
+
+
+def _places(file: BinaryIO, needle: bytes, start: int, end: int) -> Iterator[int]:
+    """Where these bytes are between the two; the file is read from there next."""
+    while start < end:
+        file.seek(start)
+        chunk = file.read(min(1 << 20, end - start))
+        found = chunk.find(needle)
+        if found < 0:
+            start += max(1, len(chunk) - len(needle) + 1)
+            continue
+        start += found
+        file.seek(start)
+        yield start
+        start += 1
 
 
 @contextmanager

@@ -7,14 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ordercast.runtime.journal.segment import (
-    BATCH_BYTES_MORE,
-    END,
-    Keys,
-    file_head,
-    name_of,
-    record_head,
-)
+from ordercast.runtime.journal.segment import Keys, file_head, name_of, record_head
 
 __all__ = ["BATCH_BYTES_MAX", "SegmentWriter", "sync_directory", "sync_file"]
 
@@ -31,8 +24,11 @@ sync_file = getattr(os, "fdatasync", os.fsync)
 
 
 class SegmentWriter:
-    def __init__(self, path: Path, keys: Keys, end: int, *, ahead: bool) -> None:
-        """Go on with a file that ends there; whatever stands behind is cut off."""
+    def __init__(
+        self, path: Path, keys: Keys, end: int, *, ahead: bool, keep: bool = False
+    ) -> None:
+        """Go on with a file that ends there; what stands behind is cut off, or kept to be written
+        over."""
         self.path = path
         self.end = end
         self._keys = keys
@@ -40,7 +36,7 @@ class SegmentWriter:
         self._ahead = ahead
         found = os.fstat(self._fd)
         self._file = (found.st_dev, found.st_ino)
-        if found.st_size != end:
+        if found.st_size != end and not keep:
             os.ftruncate(self._fd, end)
             os.fsync(self._fd)
         self._zeroed = end
@@ -56,18 +52,28 @@ class SegmentWriter:
         identity: Mapping[str, str],
         previous_end: int,
         ahead: bool,
+        over: Path | None = None,
     ) -> SegmentWriter:
-        """A new file: on the disk with its snapshot before it gets its name."""
+        """A file with its snapshot, before it gets its name. A new one is on the disk by then; what
+        is written `over` an older file is not: that would take as long as all that it still has to
+        write of the older one."""
         path = directory / name_of(number)
-        head = file_head(identity, number, previous_end)
+        head = file_head(identity, number, previous_end, over=over is not None)
         fresh = path.with_suffix(".new")
-        fresh.write_bytes(head)
-        writer = cls(fresh, Keys.of(head), len(head), ahead=False)
+        if over is None:
+            fresh.write_bytes(head)
+        else:
+            over.rename(fresh)
+            with fresh.open("r+b") as file:
+                file.write(head)
+        writer = cls(fresh, Keys.of(head), len(head), ahead=False, keep=over is not None)
         try:
             writer.write([record_head(len(snapshot)), snapshot])
-            os.fsync(writer._fd)
+            if over is None:
+                os.fsync(writer._fd)
             fresh.rename(path)
-            sync_directory(directory)
+            if over is None:
+                sync_directory(directory)
         except BaseException:
             writer.close()
             raise
@@ -83,8 +89,10 @@ class SegmentWriter:
             raise OSError(errno.EFBIG, f"{size} bytes are too many for one commit")
         if size < COPIED_BYTES_MAX or len(parts) > PARTS_MAX:
             parts = (b"".join(parts),)
-        whole = (self._keys.batch_head(parts, size, self.end), *parts, END)
-        end = self.end + BATCH_BYTES_MORE + size
+        keys = self._keys
+        end = self.end + keys.bytes_more + size
+        last = keys.batch_end(end - keys.end_bytes)
+        whole = (keys.batch_head(parts, size, self.end), *parts, last)
         if self._ahead and end > self._zeroed:
             self._zero(end)
         written = os.writev(self._fd, whole)
@@ -110,8 +118,8 @@ class SegmentWriter:
         return (found.st_dev, found.st_ino) != self._file
 
     def finish(self) -> None:
-        """The last batch is written: take back what was zeroed ahead."""
-        if self._zeroed > self.end:
+        """The last batch is written: take back what was zeroed ahead, or is left of another."""
+        if self._zeroed > self.end or self._keys.over:
             os.ftruncate(self._fd, self.end)
 
     def close(self) -> None:

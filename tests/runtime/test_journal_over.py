@@ -1,0 +1,189 @@
+"""Segments that are written over older ones: what was there before never passes for anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from ordercast.errors import JournalError
+from ordercast.runtime.journal import Journal
+
+from .test_journal import POLICIES, Policy, commit, last_segment, opened, outcome, read
+
+SCRIPT = ([b"one"], [b"", b"two"], [bytes(600)], [b"four", b"last" * 100])
+
+
+class Written(NamedTuple):
+    """A segment, with the bytes that were in its file before."""
+
+    file: Path
+    whole: bytes
+    before: bytes
+    begins: list[int]
+    """Of its batches, and where the last one ends."""
+
+
+def end_of(journal: Journal) -> int:
+    writer = journal._files._writer
+    assert writer is not None
+    return writer.end
+
+
+def write(directory: Path, *, longer: int = 0) -> Written:
+    """The ninth segment is written over the sixth, which was written over the third, and where as
+    much was committed: so all batches are where others were."""
+    with opened(directory, keep_bytes=0) as journal:
+        journal.start(b"state")
+        for _ in range(8):
+            for records in SCRIPT:
+                commit(journal, *(bytes(0x55 ^ byte for byte in record) for record in records))
+            if longer:
+                commit(journal, Random(longer).randbytes(longer))
+            spare = directory / "spare"
+            before = spare.read_bytes() if spare.exists() else b""
+            journal.cut(b"state")
+        assert before, "there was one to write over"
+        file = last_segment(directory)
+        begins = [end_of(journal)]
+        for records in SCRIPT:
+            commit(journal, *records)
+            begins.append(end_of(journal))
+        # As a process that is killed leaves it: one that closes cuts off what is behind.
+        return Written(file, file.read_bytes(), before, begins)
+
+
+def known_at(written: Written, at: int, *, missing: int = 0) -> list[bytes]:
+    """The records of the batches that are there if so many bytes are."""
+    ends = written.begins[1:]
+    there = [records for records, end in zip(SCRIPT, ends, strict=True) if end - missing <= at]
+    return [record for records in there for record in records]
+
+
+def test_the_files_stay_the_same_ones(tmp_path: Path) -> None:
+    files = set()
+    with opened(tmp_path, segment_bytes=1000, keep_bytes=2000) as journal:
+        journal.start(b"0")
+        for number in range(1, 201):
+            commit(journal, b"%d" % number * 100)
+            if journal.full:
+                journal.cut(b"%d" % number)
+            files |= {path.stat().st_ino for path in tmp_path.iterdir() if path.name != "taken"}
+    assert len(files) <= 7
+    snapshot, records = read(tmp_path)
+    assert records == [b"%d" % number * 100 for number in range(int(snapshot) + 1, 201)]
+
+
+def test_what_is_to_survive_power_losses_is_always_new(tmp_path: Path) -> None:
+    """Sectors that a power loss left out are known by their zeros."""
+    write(tmp_path)
+    assert (tmp_path / "spare").exists()
+
+    async def cut() -> None:
+        with opened(tmp_path, "disk", keep_bytes=0) as journal:
+            assert not (tmp_path / "spare").exists()
+            assert journal.full, "what was written over another is not gone on with"
+            journal.cut(b"state")
+            assert not journal.full
+            for _ in range(3):
+                journal.cut(b"state")
+
+    asyncio.run(cut())
+    assert not (tmp_path / "spare").exists()
+    with opened(tmp_path, "disk") as journal:
+        assert not journal.full
+
+
+@pytest.mark.parametrize("longer", [0, 5000])
+def test_a_kill_at_any_byte_keeps_what_was_committed_before(tmp_path: Path, longer: int) -> None:
+    """`longer`, if what was there before goes on behind it."""
+    written = write(tmp_path, longer=longer)
+    _, whole, before, begins = written
+    assert longer <= len(whole) - begins[-1] < longer + 100
+    for at in range(begins[0], begins[-1] + 1):
+        written.file.write_bytes(whole[:at] + before[at:])
+        # Without its last eight bytes a batch is as good.
+        known = known_at(written, at, missing=8)
+        assert outcome(tmp_path) == known
+    written.file.write_bytes(whole[: begins[-2] + 20] + before[begins[-2] + 20 :])
+    with opened(tmp_path) as journal:
+        assert journal.recovered is not None
+        assert journal.recovered.repaired_bytes == begins[-1] - begins[-2]
+        commit(journal, b"afterwards")
+    assert read(tmp_path)[1] == [*known_at(written, begins[-2]), b"afterwards"]
+
+
+def test_no_repair_is_told_of_where_there_was_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = write(tmp_path, longer=1000)
+    written.file.write_bytes(written.whole)
+    with opened(tmp_path) as journal:
+        assert journal.recovered is not None
+        assert journal.recovered.repaired_bytes == 0
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("longer", [0, 1500])
+def test_damage_is_noticed_wherever_it_is(tmp_path: Path, longer: int) -> None:
+    """What was written to its end is never taken for what a kill has cut short."""
+    written = write(tmp_path, longer=longer)
+    _, whole, _, begins = written
+    everything = known_at(written, begins[-1])
+    ends = {end - back for end in begins for back in range(1, 9)}
+    random = Random(longer)
+    for byte in range(begins[-1]):
+        for flip in (1, 0x80, random.randrange(1, 256)):
+            written.file.write_bytes(whole[:byte] + bytes([whole[byte] ^ flip]) + whole[byte + 1 :])
+            found = outcome(tmp_path)
+            if byte in ends:
+                assert found == everything
+            else:
+                assert isinstance(found, JournalError)
+    for byte in range(begins[-1], len(whole)):
+        written.file.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1 :])
+        assert outcome(tmp_path) == everything
+
+
+@pytest.mark.parametrize("batch", range(len(SCRIPT)))
+def test_a_batch_that_is_gone_is_noticed(tmp_path: Path, batch: int) -> None:
+    """What was there before stands in its place, as after a power loss, or all is zero."""
+    written = write(tmp_path)
+    _, whole, before, begins = written
+    begin, end = begins[batch : batch + 2]
+    for instead in (before[begin : end - 8], bytes(end - 8 - begin)):
+        written.file.write_bytes(whole[:begin] + instead + whole[end - 8 :])
+        found = outcome(tmp_path)
+        assert isinstance(found, JournalError)
+        assert f"corrupt at byte {begin}" in str(found)
+
+
+def test_what_a_backup_has_linked_to_does_not_change(tmp_path: Path) -> None:
+    directory, backup = tmp_path / "journal", tmp_path / "backup"
+    backup.mkdir()
+    with opened(directory, keep_bytes=0) as journal:
+        journal.start(b"state")
+        for number in range(1, 8):
+            commit(journal, b"%d" % number)
+            file = last_segment(directory)
+            journal.cut(b"state")
+            os.link(file, backup / file.name)
+        assert not (directory / "spare").exists()
+    kept = [(path.name, path.read_bytes()) for path in sorted(backup.iterdir())]
+    for number, (name, content) in enumerate(kept, 1):
+        assert name == f"{number:010}.segment"
+        assert b"%d" % number in content
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_new_segment_that_was_never_named_is_forgotten(tmp_path: Path, policy: Policy) -> None:
+    written = write(tmp_path)
+    (tmp_path / "spare").rename(tmp_path / "0000000010.new")
+    with opened(tmp_path, policy) as journal:
+        assert journal.recovered is not None
+        assert list(journal.recovered.records()) == known_at(written, written.begins[-1])
+    assert not list(tmp_path.glob("*.new"))

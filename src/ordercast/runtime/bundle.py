@@ -8,7 +8,7 @@ ordered after something that its sender had not delivered when it sent it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -61,6 +61,19 @@ class Bundle(Struct, frozen=True):
             payloads=self.payloads[skip:],
             position=position + 1,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For snapshots. A busy member has hundreds of thousands of messages to hand out: packed
+        they cost a tenth of what they do one by one."""
+        packed = pack(self.first, self.payloads)
+        return _bundle, (self.origin, self.number, packed, self.position, self.time_us, self.cost)
+
+
+def _bundle(
+    origin: int, number: int, packed: bytes, position: int, time_us: int, cost: int
+) -> Bundle:
+    first, payloads = _decode(packed)
+    return Bundle(origin, number, first, payloads, position, time_us, cost)
 
 
 class Opened(Struct, gc=False):

@@ -1,4 +1,4 @@
-"""A few subjects in turn, several times over, and the medians: under full load, or at the low rate.
+"""A few subjects in turn, several times over, and the medians: under full load, or at given rates.
 
 On a machine that others use too, one run of each says little: the same subject may take half as
 much again a minute later. In turns, such times fall on all of them. All are over mutual TLS, and
@@ -7,7 +7,7 @@ each is compared with the first.
 example:
   python -m benchmarks.runtime.turns raw 'ordercast uniform/journal/many'
   python -m benchmarks.runtime.turns --turns 4 --n 5 raw 'ordercast uniform/journal/batches'
-  python -m benchmarks.runtime.turns --low raw 'ordercast uniform' 'ordercast uniform/journal'
+  python -m benchmarks.runtime.turns --rates 2000,10000 raw 'ordercast uniform/journal'
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from statistics import median
 
-from benchmarks.runtime.conduct import LOW_RATE, Case, Durations, Phase, assemble
+from benchmarks.runtime.conduct import Case, Durations, Phase, assemble
 from benchmarks.runtime.processes import CaseError
 from benchmarks.runtime.subject import all_subjects, subject_named
 from benchmarks.show import Row, show
@@ -30,6 +30,8 @@ __all__: list[str] = []
 
 Measured = dict[str, list[Phase]]
 """By subject, its turns."""
+FULL = 0
+"""As fast as it goes."""
 
 
 def main() -> None:
@@ -43,29 +45,37 @@ def main() -> None:
     except (CaseError, TimeoutError) as failure:
         print(f"a turn came to nothing: {failure or 'no time was left'}", file=sys.stderr)
         sys.exit(1)
-    load = f"{LOW_RATE:,} messages a second and member" if chosen.low else "full load"
     title = (
-        f"{load}, n = {chosen.n}, {chosen.bytes} bytes, mutual TLS 1.3; "
-        f"medians of {chosen.turns} turns"
+        f"{'full load' if chosen.rates == (FULL,) else 'latency'}, n = {chosen.n}, "
+        f"{chosen.bytes} bytes, mutual TLS 1.3; medians of {chosen.turns} turns"
     )
-    rows = _latencies(measured) if chosen.low else _rates(measured)
+    rows: list[Row] = []
+    for rate, by_subject in measured.items():
+        if rate == FULL:
+            rows += _rates(by_subject)
+        else:
+            rows += ({"messages a second": f"{rate:,}", **row} for row in _latencies(by_subject))
     show(title, rows, as_json=chosen.json)
 
 
-async def _measure(chosen: argparse.Namespace) -> Measured:
-    measured: Measured = {name: [] for name in chosen.subjects}
+async def _measure(chosen: argparse.Namespace) -> dict[int, Measured]:
+    """By rate; each group goes through all of them."""
+    measured: dict[int, Measured] = {
+        rate: {name: [] for name in chosen.subjects} for rate in chosen.rates
+    }
     durations = Durations(window_s=chosen.window)
     with steps() as doing:
         for turn in range(1, chosen.turns + 1):
-            for name, phases in measured.items():
+            for name in chosen.subjects:
                 doing.begin(f"turn {turn} of {chosen.turns}: {name}")
                 # What an application hands over in one go: raw frames are packed already.
                 form = subject_named(name).forms[0]
                 case = Case(name, form, chosen.n, chosen.bytes, tls=True)
                 async with asyncio.timeout(durations.limit_s), AsyncExitStack() as stack:
                     group = await assemble(subject_named(name), case, durations, stack)
-                    mode, rate = ("check", LOW_RATE) if chosen.low else ("count", 0)
-                    phases.append(await group.phase(mode, rate, form))
+                    for rate, by_subject in measured.items():
+                        mode = "count" if rate == FULL else "check"
+                        by_subject[name].append(await group.phase(mode, rate, form))
     return measured
 
 
@@ -127,13 +137,26 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("subjects", nargs="+", metavar="SUBJECT", help="by its whole name")
-    parser.add_argument("--low", action="store_true", help="latencies at the low rate")
+    parser.add_argument(
+        "--rates",
+        type=_rates_of,
+        default=(FULL,),
+        metavar="N,N,…",
+        help="latencies at so many messages a second and member (default: full load)",
+    )
     parser.add_argument("--turns", type=int, default=8)
     parser.add_argument("--n", type=int, default=3, help="processes (default: 3)")
     parser.add_argument("--bytes", type=int, default=64, help="of a message (default: 64)")
     parser.add_argument("--window", type=float, default=2.0, metavar="S", help="seconds of a turn")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _rates_of(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r}: give messages a second, such as 2000,10000")
+    return tuple(map(int, words))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@
     files       the segments of a directory, the newest of them written
     journal     all of these in one directory, which belongs to one process
 
-A directory holds `0000000001.segment` and its successors, `taken` and `lock`. Each segment begins
-with a snapshot of the state before its first record; the newest one is the state of the member.
+A directory holds `0000000001.segment` and its successors, `taken` and `lock`, and perhaps a `spare`
+to be written over. Each segment begins with a snapshot of the state before its first record; the
+newest one is the state of the member.
 Who the others are is kept beside them, in `members.json`, by `discovery.remembered`.
 """
 

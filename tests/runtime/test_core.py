@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections import deque
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from ordercast.errors import PeerError
@@ -232,6 +234,21 @@ def test_a_snapshot_of_a_release_that_named_things_otherwise_is_read() -> None:
     link.__setstate__((None, {**names, "received": 3, "safe": 4}))
     link.cut()
     assert (link.owes_ack, link.written) == (True, 7)
+
+
+def test_a_snapshot_of_a_release_that_kept_messages_one_by_one_is_read() -> None:
+    core = core_of()
+    core.start()
+    for first, payloads in ((1, [b"a", b"b"]), (3, [b"", b"c" * 5000])):
+        core.submit(pack(first, payloads), first, payloads)
+    core.take_up_to(1)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, 5)
+    pickler.dispatch_table = {Bundle: lambda bundle: (Bundle, msgspec.structs.astuple(bundle))}
+    pickler.dump(snapshot.load(core.snapshot()))
+    before, now = Core.restore(buffer.getvalue()), Core.restore(core.snapshot())
+    assert [bundle.payloads for bundle in now.queue] == [[b"b"], [b"", b"c" * 5000]]
+    assert before.queue == now.queue == core.queue
 
 
 def test_a_snapshot_names_nothing_but_the_members_state() -> None:

@@ -1,24 +1,29 @@
 """The limit: frames of the same bytes over uvloop and nothing else. No order, no name, no memory.
 
 A length and the blob, on one connection for each pair; encrypted with the contexts that the
-product uses.
+product uses. As `served`, what is published within a turn of the loop leaves together at its
+end, and what comes is taken by a task with `async for`: so much any library of that kind has.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from benchmarks.runtime.sink import Sink
-from benchmarks.runtime.subject import FRAMES, ONE, Alone, Setting
+from benchmarks.runtime.subject import FRAMES, ONE, Alone, Member, Setting
 
 __all__ = ["GROUP", "SUBJECTS", "member_name"]
 
 GROUP = "benchmark"
 LENGTH_BYTES = 4
 BUFFER_BYTES = 1 << 18
+
+Take = Callable[[memoryview], None]
 
 
 def member_name(me: int) -> str:
@@ -29,9 +34,9 @@ def member_name(me: int) -> str:
 class _Connection(asyncio.BufferedProtocol):
     transport: asyncio.Transport
 
-    def __init__(self, mesh: _Mesh) -> None:
+    def __init__(self, mesh: _Mesh, take: Take) -> None:
         self._mesh = mesh
-        self._take = mesh.sink.take
+        self._take = take
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._filled = 0
 
@@ -65,8 +70,8 @@ class _Connection(asyncio.BufferedProtocol):
 class _Mesh:
     """One member: a connection to each of the others."""
 
-    def __init__(self, setting: Setting, sink: Sink) -> None:
-        self.sink = sink
+    def __init__(self, setting: Setting, take: Take) -> None:
+        self._take = take
         self._others = setting.n - 1
         self._connections: list[_Connection] = []
         self._complete = asyncio.Event()
@@ -86,22 +91,30 @@ class _Mesh:
             server_side, client_side = credentials.server, credentials.client
         host, port = setting.host_port(setting.me)
         self._server = await loop.create_server(
-            lambda: _Connection(self), host, port, ssl=server_side
+            partial(_Connection, self, self._take), host, port, ssl=server_side
         )
         for other in range(setting.me):
             await self._dial(*setting.host_port(other), client_side)
         await self._complete.wait()
 
     async def _dial(self, host: str, port: int, context: object) -> None:
-        loop = asyncio.get_running_loop()
+        loop, make = asyncio.get_running_loop(), partial(_Connection, self, self._take)
         while True:
             try:
-                await loop.create_connection(lambda: _Connection(self), host, port, ssl=context)  # type: ignore[call-overload]
+                await loop.create_connection(make, host, port, ssl=context)  # type: ignore[call-overload]
                 return
             except ConnectionRefusedError:
                 await asyncio.sleep(0.02)
 
     async def publish(self, blobs: Sequence[bytes]) -> None:
+        self.write(blobs)
+        await self.writable()
+
+    async def writable(self) -> None:
+        if self._slow:
+            await self._writable.wait()
+
+    def write(self, blobs: Sequence[bytes]) -> None:
         if len(blobs) == 1:
             data = len(blobs[0]).to_bytes(LENGTH_BYTES, "little") + blobs[0]
         else:
@@ -109,8 +122,6 @@ class _Mesh:
             data = b"".join(part for pair in parts for part in pair)
         for connection in self._connections:
             connection.transport.write(data)
-        if self._slow:
-            await self._writable.wait()
 
     async def close(self) -> None:
         for connection in self._connections:
@@ -144,10 +155,64 @@ class Raw(Alone):
             return "there is no uvloop: pip install 'ordercast[fast]'"
         return None
 
-    async def join(self, setting: Setting, sink: Sink) -> _Mesh:
-        mesh = _Mesh(setting, sink)
+    async def join(self, setting: Setting, sink: Sink) -> Member:
+        mesh = _Mesh(setting, sink.take)
         await mesh.join(setting)
         return mesh
 
 
-SUBJECTS = (Raw(),)
+class _Served:
+    """A mesh behind a queue at each end."""
+
+    def __init__(self, setting: Setting, sink: Sink) -> None:
+        self.mesh = _Mesh(setting, self._arrived)
+        self._loop = asyncio.get_running_loop()
+        self._leaving: list[bytes] = []
+        self._here: deque[bytes] = deque()
+        self._news = self._loop.create_future()
+        self._reading = asyncio.create_task(self._read(sink))
+
+    async def publish(self, blobs: Sequence[bytes]) -> None:
+        if not self._leaving:
+            self._loop.call_soon(self._leave)
+        self._leaving += blobs
+        await self.mesh.writable()
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await self.mesh.close()
+
+    def _leave(self) -> None:
+        blobs, self._leaving = self._leaving, []
+        self.mesh.write(blobs)
+
+    def _arrived(self, blob: memoryview) -> None:
+        self._here.append(bytes(blob))
+        if not self._news.done():
+            self._news.set_result(None)
+
+    async def _read(self, sink: Sink) -> None:
+        async for blob in self:
+            sink.take(blob)
+
+    def __aiter__(self) -> _Served:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._here:
+            self._news = self._loop.create_future()
+            await self._news
+        return self._here.popleft()
+
+
+class RawServed(Raw):
+    name = "served"
+    remarks = "raw frames behind an iterator"
+
+    async def join(self, setting: Setting, sink: Sink) -> Member:
+        served = _Served(setting, sink)
+        await served.mesh.join(setting)
+        return served
+
+
+SUBJECTS = (Raw(), RawServed())

@@ -98,14 +98,20 @@ def test_subjects_take_turns() -> None:
     raw, fifo = json.loads(done.stdout)
     assert (raw["R of the first"], raw["R turn by turn"]) == ("1.00", "1.00–1.00")
     assert (fifo["subject"], fifo["lost"]) == ("ordercast fifo", 0)
-    done = subprocess.run([*command, "--low", *options], cwd=ROOT, capture_output=True, text=True)
+    command += ["--rates=500,2000"]
+    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    raw, fifo = json.loads(done.stdout)
-    assert (raw["p50 of the first"], raw["p99 of the first"]) == ("1.00", "1.00")
-    assert 0 < int(fifo["p50 in µs"]) <= int(fifo["p99"].replace(",", ""))
-    assert fifo["lost"] == 0
+    rows = json.loads(done.stdout)
+    assert [row["messages a second"] for row in rows] == ["500", "500", "2,000", "2,000"]
+    for raw, fifo in (rows[:2], rows[2:]):
+        assert (raw["p50 of the first"], raw["p99 of the first"]) == ("1.00", "1.00")
+        assert 0 < int(fifo["p50 in µs"]) <= int(fifo["p99"].replace(",", ""))
+        assert fifo["lost"] == 0
     done = subprocess.run([*command, "rawest"], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr[:21]) == (2, "'rawest' is none of: ")
+    done = subprocess.run([*command, "--rates=2k", "raw"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'2k': give messages a second, such as 2000,10000" in done.stderr
 
 
 class _Broken(Alone):

@@ -53,7 +53,9 @@ async def main(me: str, home: Path, listen: str, where: str, keys: str | None) -
             listen=listen,
             keys=keys,
             journal=home / me,
-            settings=ordercast.Settings(window_bytes=50_000, segment_bytes=100_000),
+            settings=ordercast.Settings(
+                window_bytes=50_000, segment_bytes=100_000, keep_bytes=200_000
+            ),
         ) as replica:
             print("here", flush=True)
             giving = asyncio.create_task(give(replica, life, file))

@@ -103,6 +103,7 @@ def plan_of(seed: int) -> Plan:
         settings=ordercast.Settings(
             segment_bytes=dice.choice([usual.segment_bytes, 5000, 50_000]),
             window_bytes=dice.choice([usual.window_bytes, usual.window_bytes, 2000, 20_000]),
+            keep_bytes=dice.choice([usual.keep_bytes, 0]),
         ),
     )
 

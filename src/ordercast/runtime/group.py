@@ -259,6 +259,10 @@ class Group:
             names = (names,)
         try:
             return tuple(sorted({self._indices[name] for name in names}))
+        except TypeError:  # no names at all, or not hashable ones
+            raise UsageError(
+                f"{names!r} does not name members: give their names, such as {self.me!r}"
+            ) from None
         except KeyError as unknown:
             members = ", ".join(self._node.names)
             raise UsageError(

@@ -69,9 +69,10 @@ class Watch:
     def beside(cls, path: Path, journal: Path | None) -> Self:
         """At the default path of a member: whoever serves there is the same one, and what is in
         the way there is mostly in the way of its journal."""
+        what = "name" if journal is None else "journal"
         taken = (
-            f"a member with this name runs already (its status is served at {path}): a member runs "
-            "once; stop the other one first"
+            f"a member with this {what} runs already (its status is served at {path}): a member "
+            "runs once; stop the other one first"
         )
         mask = os.umask(0o077)
         try:

@@ -163,6 +163,15 @@ class Company:
         came_and_went = self._node.reception.door.host is not None  # it says so when it is back
         self._note("hung_up", peer, peer.trouble, logging.DEBUG if came_and_went else logging.INFO)
 
+    def left_waiting(self, peer: Peer) -> None:
+        """Someone at the peer's address hung up on us and did not say why. With keys, what was
+        wrong is known from the handshake; without, it is most likely that there was none."""
+        if peer.trouble is None and self._node.reception.door.credentials is None:
+            peer.trouble = (
+                f"whoever is at the address of {peer.name} hung up without a word: perhaps it "
+                f"speaks TLS, and {self._node.name} has no keys"
+            )
+
     def changed(self) -> None:
         """Someone has come or gone, or is seen in another light."""
         self._node.stir()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from ordercast.errors import SetupError, UsageError
+from ordercast.runtime.discovery.address import words
 from ordercast.runtime.journal import Journal
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Watch:
         try:
             return cls(socket.create_server(address, family=family), "/metrics")
         except OSError as error:
-            raise UsageError(f"metrics cannot be served at {address}: {error.strerror}") from None
+            raise UsageError(f"metrics cannot be served at {address}: {words(error)}") from None
 
     async def serve(self, group: Group) -> None:
         for path in self._paths:

@@ -454,6 +454,19 @@ def test_what_is_no_message_is_told(payload: Any) -> None:
     asyncio.run(run())
 
 
+def test_another_thread_is_told_how_to_send() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        async with joined("a") as (a,):
+            for send in (a.send(b"1"), a.send_many([b"2"])):
+                with pytest.raises(UsageError, match="belongs to another event loop: from another"):
+                    await asyncio.to_thread(asyncio.run, send)
+            proper = asyncio.run_coroutine_threadsafe(a.send(b"3"), loop)
+            assert (await asyncio.wrap_future(proper)).id == "a:1"
+
+    asyncio.run(run())
+
+
 def test_receipts_do_not_count_the_dead() -> None:
     async def run() -> None:
         settings = ordercast.Settings(heartbeat_s=0.05, dead_after_s=0.3)

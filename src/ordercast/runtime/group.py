@@ -105,6 +105,7 @@ class Group:
     async def _room(self, to: Iterable[str] | None) -> Slot:
         """The bundle for a message, once there is room in it."""
         indices = to if to is None and not self._to_one else self._destinations(to)
+        self._outgoing.check_loop()
         if self._outgoing.busy:
             await self._outgoing.room()
         slot = self._outgoing.slot

@@ -231,7 +231,7 @@ def test_a_member_that_is_started_twice_is_told_so(
     with members(file, "a", options=("--stay",)):
         assert main(["node", str(file), "--me", "a"]) == 2
     assert capsys.readouterr().err == (
-        "ordercast node: a member with this name runs already (its status is served at "
+        "ordercast node: a member with this journal runs already (its status is served at "
         f"{tmp_path}/journals/a.status): a member runs once; stop the other one first\n"
     )
 

@@ -17,6 +17,7 @@ from ordercast import pipeline
 from ordercast.cli import main
 from ordercast.trace.jsonl import encode_event
 from ordercast.trace.parquet import to_table
+from ordercast.trace.verdicts import properties_of_order, worst
 
 from ..pipeline.builders import Run, run, write
 
@@ -246,6 +247,18 @@ def test_json_is_that_of_a_judgement(tmp_path: Path, capsys: pytest.CaptureFixtu
     verify(path, "--json")
     said = capsys.readouterr().out
     assert said == json.dumps(pipeline.judge(path).to_json()) + "\n"
+
+
+def test_json_tells_what_was_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that is all right may have verdicts that are not, on what nobody promised."""
+    path = write(tmp_path / "t", fleet(5))
+    for order, outcome in ("fifo", "violated"), ("async", "holds"):
+        code = verify(path, "--json", "--here", "--order", order)
+        said = json.loads(capsys.readouterr().out)
+        assert (said["outcome"], code) == (outcome, int(outcome == "violated"))
+        promised = {one["property"] for one in said["verdicts"] if one["promised"]}
+        assert promised == set(properties_of_order(order))
+        assert said["outcome"] == worst(o["verdict"] for o in said["verdicts"] if o["promised"])
 
 
 def test_without_java_it_is_judged_here(

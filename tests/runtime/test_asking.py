@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -215,6 +216,28 @@ def test_who_does_not_answer_in_time_holds_nobody_up() -> None:
     finder = Via([B, C], 2, ask=ask, ask_timeout_s=0.05)
     assert asyncio.run(finder.look()) == {"c": C}
     assert finder.trouble == "127.0.0.1:7002: no answer in time"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 7002)"),
+            "Connection refused",
+        ),
+        (ssl.SSLError(1, "[SSL] certificate verify failed"), "[SSL] certificate verify failed"),
+        (OSError("Multiple exceptions: …"), "Multiple exceptions: …"),
+    ],
+)
+def test_who_cannot_be_asked_is_told_without_numbers(error: OSError, words: str) -> None:
+    async def ask(address: Address) -> Answer:
+        raise error
+
+    finder = Via([B], 2, ask=ask)
+    assert asyncio.run(finder.look()) == {}
+    assert finder.trouble.startswith("127.0.0.1:7002: ")
+    assert words in finder.trouble
+    assert "Errno" not in finder.trouble
 
 
 def test_a_name_that_nobody_has_yet_is_told_at_the_timeout() -> None:

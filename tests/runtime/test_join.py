@@ -88,6 +88,10 @@ def test_receipts(reliability: str) -> None:
             assert len(await take(c, 5)) == 5
             with pytest.raises(UsageError, match="'d' is no member of 'g': it has a, b, c"):
                 await receipts[0].delivered_by("d")
+            with pytest.raises(UsageError, match=r"\(\['b', 'c'\],\) does not name members: give"):
+                await receipts[0].delivered_by(["b", "c"])  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="5 does not name members: give their names"):
+                await a.send(b"", to=5)  # type: ignore[arg-type]
 
     asyncio.run(run())
 
@@ -227,8 +231,8 @@ def test_why_a_message_is_held() -> None:
         ({"sync": "disk"}, "give journal=DIR as well"),
         ({"replay_from": 3}, "nothing to replay: give journal=DIR as well"),
         ({"journal": "j", "replay_from": 0}, "replay_from=0: give a position, from 1 on"),
-        ({"timeout_s": 0}, "timeout_s=0: give more than 0 seconds"),
-        ({"timeout_s": "5"}, "timeout_s='5'"),
+        ({"timeout_s": 0}, "timeout_s=0: give a number of seconds, more than 0"),
+        ({"timeout_s": "5"}, "timeout_s='5': give a number"),
         ({"settings": {"window_bytes": 9}}, "give an ordercast.Settings"),
         ({"me": 3}, "3 cannot be the name of a member"),
         ({"group": 3}, "3 cannot be the name of a group"),
@@ -239,6 +243,8 @@ def test_why_a_message_is_held() -> None:
         ({"listen": 7000}, "listen=7000: give 'host:port' or a host"),
         ({"on_progress": 3}, "on_progress=3: give a function"),
         ({"trace": "/proc/x"}, r"no trace can be written to /proc/x: No such file.*; choose a"),
+        ({"trace": __file__}, r"test_join\.py is a file: name a directory"),
+        ({"trace": f"{__file__}/t"}, r"t: .*test_join\.py is a file: name a directory"),
         ({"journal": "/proc/x"}, "/proc/x cannot be opened"),
     ],
 )
@@ -444,6 +450,19 @@ def test_what_is_no_message_is_told(payload: Any) -> None:
             for some in ([b"x", payload], b"bytes are numbers"):
                 with pytest.raises(UsageError, match="send bytes, as in"):
                     await a.send_many(some)  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+def test_another_thread_is_told_how_to_send() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        async with joined("a") as (a,):
+            for send in (a.send(b"1"), a.send_many([b"2"])):
+                with pytest.raises(UsageError, match="belongs to another event loop: from another"):
+                    await asyncio.to_thread(asyncio.run, send)
+            proper = asyncio.run_coroutine_threadsafe(a.send(b"3"), loop)
+            assert (await asyncio.wrap_future(proper)).id == "a:1"
 
     asyncio.run(run())
 

@@ -392,7 +392,7 @@ def test_a_segment_that_is_missing_or_in_the_wrong_place_is_noticed(tmp_path: Pa
     last.unlink()
     (tmp_path / "taken").unlink()
     with pytest.raises(
-        JournalError, match=r"taken is missing; restore the file .*A broken journal"
+        JournalError, match=r"taken is missing; restore the directory .*A broken journal"
     ):
         read(tmp_path)
 
@@ -552,7 +552,7 @@ def test_sectors_that_a_power_loss_left_zero(tmp_path: Path, alignment: int) -> 
     found = outcome(tmp_path / "j")
     assert isinstance(found, JournalError)
     assert f"corrupt at byte {begin}: good records go on at byte {end}" in str(found)
-    assert "restore the file from a backup, or remove the directory" in str(found)
+    assert "from a backup of the same moment, or give the member up" in str(found)
 
 
 def test_a_repair_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -843,8 +843,8 @@ def test_a_journal_that_is_removed_under_its_member_is_noticed(
         [error] = found
         assert str(error) == (
             f"the journal in {place} is lost: {place}/0000000001.segment was removed or moved "
-            "while the member was writing to it; put the directory back, or let the member join "
-            "anew (see “A broken journal” in the documentation)"
+            "while the member was writing to it; put the directory back, or give the member up "
+            "(see “A broken journal” in the documentation)"
         )
         with pytest.raises(JournalError, match="is lost"):
             journal.commit(lambda: None)

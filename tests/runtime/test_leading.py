@@ -87,3 +87,49 @@ def test_a_send_that_waits_for_one_who_is_away_is_told_of_once(
     asyncio.run(run())
     [line] = said(caplog, "waits")
     assert line.startswith("b: sending waits until c can take more: nothing is heard of it, and")
+    assert not said(caplog, "idle")
+
+
+def test_a_program_that_only_sends_is_told_of_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ordercast.runtime.company.IDLE_S", 0.2)
+    settings = ordercast.Settings(heartbeat_s=0.05, window_bytes=10_000)
+
+    async def run() -> None:
+        async with joined("a", "b", settings=settings) as (a, b):
+            reading = asyncio.create_task(take(b, 10**6))
+            sending = asyncio.create_task(a.send_many([bytes(1000)] * 200))
+            await until(lambda: bool(said(caplog, "idle")))
+            await asyncio.sleep(0.5)
+            assert not sending.done()
+            assert dict(_rows(a.status()))["window"].endswith("in use: sending waits for a itself")
+            reading_too = asyncio.create_task(take(a, 10**6))
+            await sending
+            for task in (reading, reading_too):
+                task.cancel()
+
+    asyncio.run(run())
+    [line] = said(caplog, "idle")
+    assert line.startswith("a: sending waits until this program takes what is delivered to it")
+
+
+def test_a_program_that_gets_nothing_is_not_blamed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ordercast.runtime.company.IDLE_S", 0.2)
+    settings = ordercast.Settings(heartbeat_s=0.05, window_bytes=10_000, dead_after_s=None)
+
+    async def run() -> None:
+        async with joined("a", "b", "c", settings=settings) as (a, b, c):
+            reading = asyncio.create_task(take(a, 10**6))
+            await b.aclose()
+            await c.aclose()
+            sending = asyncio.create_task(a.send_many([bytes(1000)] * 200))
+            await until(lambda: bool(said(caplog, "waits")))
+            await asyncio.sleep(0.5)
+            for task in (sending, reading):
+                task.cancel()
+
+    asyncio.run(run())
+    assert not said(caplog, "idle")

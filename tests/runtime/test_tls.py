@@ -197,6 +197,24 @@ def test_members_of_two_authorities_never_meet(keys: Path, foreign: Path) -> Non
     asyncio.run(run())
 
 
+def test_whoever_has_no_keys_is_told_what_may_be_wrong(keys: Path) -> None:
+    async def run() -> None:
+        peers = addresses("a", "b")
+
+        async def come(me: str, directory: Path | None) -> None:
+            async with ordercast.join("g", me=me, peers=peers, keys=directory, timeout_s=1.5):
+                pass
+
+        results = await asyncio.gather(come("a", keys), come("b", None), return_exceptions=True)
+        assert "the last one did not become secure: not tls (" in str(results[0])
+        assert str(results[1]) == (
+            "after 1.5 s there is no connection with a: whoever is at the address of a hung up "
+            "without a word: perhaps it speaks TLS, and b has no keys"
+        )
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("who", ["a", "c"])
 def test_a_last_word_counts_if_it_comes_from_the_one_in_whose_name_it_is_said(
     who: str, keys: Path

@@ -86,6 +86,8 @@ def _rows(status: Status) -> list[tuple[str, str]]:
 def _window(status: Status) -> str:
     used = f"{_size(status.window_used_bytes)} of {_size(status.window_bytes)} in use"
     slow = [p.name for p in status.peers if p.window_used_bytes > status.window_bytes]
+    if not slow and status.window_used_bytes > status.window_bytes:
+        slow = [f"{status.me} itself"]
     return f"{used}: sending waits for {', '.join(slow)}" if slow else used
 
 

@@ -47,6 +47,7 @@ from ordercast.trace.jsonl import MARK, UNREADABLE
 from ordercast.trace.verdicts import (
     PROPERTIES,
     Judgement,
+    Outcome,
     Verdict,
     demanded_by,
     exit_code,
@@ -154,12 +155,13 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
     except UnusableError as error:
         raise TraceError(f"{error}; --skip-bad-rows leaves out what cannot be used") from None
     summary = findings.summary()
-    code = exit_code(worst([summary.outcome, *(one.verdict for one in asked_too)]))
+    outcome = worst([summary.outcome, *(one.verdict for one in asked_too)])
+    code = exit_code(outcome)
     asked = options.order is not None or options.only is not None
     with answering(code):
         if options.json:
             skipped = len(findings.flaws) + bad if options.skip_bad_rows else None
-            _print_json(findings, asked_too, sys.stdout, skipped=skipped)
+            _print_json(findings, asked_too, outcome, sys.stdout, skipped=skipped)
         elif summary.runs == 1:
             judgement = findings.judgement()
             print_judgement(judgement, asked=asked)
@@ -220,17 +222,24 @@ def _examine(
 
 
 def _print_json(
-    findings: Findings, asked_too: Iterable[Verdict], out: TextIO, *, skipped: int | None
+    findings: Findings,
+    asked_too: Iterable[Verdict],
+    outcome: Outcome,
+    out: TextIO,
+    *,
+    skipped: int | None,
 ) -> None:
     """As `json.dumps` would, without ever holding all of the verdicts."""
     head = {
         "runs": len(findings.runs),
         "events": findings.events,
         "order_held": findings.order_held,
+        "outcome": outcome,
         **({} if skipped is None else {"skipped": skipped}),
     }
     out.write(f'{json.dumps(head)[:-1]}, "verdicts": [')
-    out.writelines(_separated(chain(findings.rows(), map(msgspec.to_builtins, asked_too))))
+    also = (msgspec.to_builtins(verdict) | {"promised": True} for verdict in asked_too)
+    out.writelines(_separated(chain(findings.rows(), also)))
     out.write("]}\n")
 
 

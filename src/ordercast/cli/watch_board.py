@@ -104,7 +104,7 @@ class Board:
 
     def conclude(self, judgement: Judgement) -> None:
         if self._json:
-            told = judgement.to_json() | {"kind": "end", "outcome": judgement.outcome}
+            told = judgement.to_json() | {"kind": "end"}
             print(msgspec.json.encode(told).decode(), flush=True)
         elif judgement.runs == 1:
             print_judgement(judgement, asked=self._demanded is not None)

@@ -72,7 +72,8 @@ class Findings:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The verdicts as `Judgement.to_json` has them, a few at a time."""
-        for batch in self.verdicts.select(VERDICTS.names).to_batches(max_chunksize=_AT_ONCE):
+        told = self.verdicts.select([*VERDICTS.names, "promised"])
+        for batch in told.to_batches(max_chunksize=_AT_ONCE):
             yield from batch.to_pylist()
 
     def judgement(self) -> Judgement:

@@ -10,8 +10,8 @@ from ordercast.errors import PeerError, RemovedError
 from ordercast.replica.calling import Words, fetch, knock
 from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.generation import House
-from ordercast.runtime.dialling import words as why
 from ordercast.runtime.discovery import Address
+from ordercast.runtime.discovery.address import words as why
 from ordercast.runtime.frames import Roll
 
 __all__ = ["Entry", "Seeker", "Standing"]

@@ -24,7 +24,8 @@ def ask(path: Path) -> Status:
         return msgspec.json.decode(connection.getresponse().read(), type=Status)
     except (FileNotFoundError, ConnectionRefusedError):
         raise OrdercastError(
-            f"no member answers at {path}: is it running, and is that its status socket?"
+            f"no member answers at {path}: is it running, has it met the others, and is that its "
+            "status socket?"
         ) from None
     except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
         raise OrdercastError(f"what is at {path} does not answer as a member: {error}") from None

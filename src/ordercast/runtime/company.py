@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Company"]
 
+IDLE_S = 2.0
+"""A program that takes nothing for so long, while its own sending waits for that, hears of it."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -44,6 +47,10 @@ class Company:
         self.peers = {index: self._peer(index, weather, seed) for index in self._core.links}
         self._told_leader: str | None = None
         self._told_waiting: tuple[str, ...] = ()
+        self._taken = -1
+        """What the application here had taken when it was last all right, and when that was."""
+        self._all_right_s = 0.0
+        self._told_idle = False
 
     def __iter__(self) -> Iterator[Peer]:
         return iter(self.peers.values())
@@ -74,8 +81,9 @@ class Company:
 
     # What heartbeats tell.
 
-    def look(self) -> None:
+    def look(self, now: float) -> None:
         """Say what may puzzle people: that another leads, and whom a send waits for in vain."""
+        self._look_at_ourselves(now)
         name, leader = self._node.name, self.leader
         if leader is not None and leader != self._told_leader:
             logger.info("%s: %s leads", name, leader, extra=about("leader", name, leader))
@@ -92,6 +100,20 @@ class Company:
             )
             logger.warning("%s: %s", name, text, extra=about("waits", name))
         self._told_waiting = away
+
+    def _look_at_ourselves(self, now: float) -> None:
+        """Whoever only sends soon waits for itself."""
+        node = self._node
+        taken = self._core.standing.taken[node.me]
+        if taken != self._taken or not node.outgoing.stuck_on(node.me):
+            self._taken, self._all_right_s, self._told_idle = taken, now, False
+        elif now - self._all_right_s > IDLE_S and not self._told_idle:
+            self._told_idle = True
+            text = (
+                "sending waits until this program takes what is delivered to it, its own messages "
+                f"included: it has taken nothing for {IDLE_S:g} s, and window_bytes are under way"
+            )
+            logger.warning("%s: %s", node.name, text, extra=about("idle", node.name))
 
     def suspect(self, process: int) -> None:
         """Someone has reason to think that this member has crashed."""
@@ -162,6 +184,15 @@ class Company:
         peer.trouble = f"whoever is at the address of {peer.name} hung up and said: “{reason}”"
         came_and_went = self._node.reception.door.host is not None  # it says so when it is back
         self._note("hung_up", peer, peer.trouble, logging.DEBUG if came_and_went else logging.INFO)
+
+    def left_waiting(self, peer: Peer) -> None:
+        """Someone at the peer's address hung up on us and did not say why. With keys, what was
+        wrong is known from the handshake; without, it is most likely that there was none."""
+        if peer.trouble is None and self._node.reception.door.credentials is None:
+            peer.trouble = (
+                f"whoever is at the address of {peer.name} hung up without a word: perhaps it "
+                f"speaks TLS, and {self._node.name} has no keys"
+            )
 
     def changed(self) -> None:
         """Someone has come or gone, or is seen in another light."""

@@ -131,7 +131,13 @@ class Connection(asyncio.BufferedProtocol):
             self._host.fail(bug)
             self.abort()
 
+    def eof_received(self) -> None:
+        if self._dialled is not None and self._peer is None:
+            self._host.company.left_waiting(self._dialled)
+
     def connection_lost(self, error: Exception | None) -> None:
+        if error is not None:  # it had something of ours to read when it hung up
+            self.eof_received()
         self._hello_timer.cancel()
         self.writable = False
         self.gone.set()

@@ -7,21 +7,21 @@ would go on alone.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from socket import SOCK_STREAM, gaierror
+from socket import SOCK_STREAM
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.connection import Connection
 from ordercast.runtime.discovery import Address
+from ordercast.runtime.discovery.address import words
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.peer import Peer
 
-__all__ = ["Dialling", "Locate", "look_up", "words"]
+__all__ = ["Dialling", "Locate", "look_up"]
 
 BACKOFF_S_MIN = 0.02
 BACKOFF_S_MAX = 1.0
@@ -105,15 +105,6 @@ async def look_up(peer: Peer) -> None:
             await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
     except OSError as error:
         peer.trouble = f"{peer.name} cannot be reached at {peer.address}: {words(error)}"
-
-
-def words(error: OSError) -> str:
-    """In the words of the system, without its numbers."""
-    if isinstance(error, gaierror):
-        return error.strerror or str(error)
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return os.strerror(error.errno) if error.errno else str(error) or "the connection broke"
 
 
 def _pauses_s(jitter: random.Random, peer: Peer) -> Iterator[float]:

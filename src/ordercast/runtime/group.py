@@ -105,6 +105,7 @@ class Group:
     async def _room(self, to: Iterable[str] | None) -> Slot:
         """The bundle for a message, once there is room in it."""
         indices = to if to is None and not self._to_one else self._destinations(to)
+        self._outgoing.check_loop()
         if self._outgoing.busy:
             await self._outgoing.room()
         slot = self._outgoing.slot
@@ -259,6 +260,10 @@ class Group:
             names = (names,)
         try:
             return tuple(sorted({self._indices[name] for name in names}))
+        except TypeError:  # no names at all, or not hashable ones
+            raise UsageError(
+                f"{names!r} does not name members: give their names, such as {self.me!r}"
+            ) from None
         except KeyError as unknown:
             members = ", ".join(self._node.names)
             raise UsageError(

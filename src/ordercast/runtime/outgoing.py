@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ordercast.errors import UsageError
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
 
@@ -124,6 +125,14 @@ class Outgoing:
     def keeps_sending(self) -> bool:
         """Whether a bundle has left so lately that the next will leave before long."""
         return self._loop.time() - self._left_at < SENDS_S
+
+    def check_loop(self) -> None:
+        """Raise if another thread sends, with a loop of its own: now and then that would do."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                "this group belongs to another event loop: from another thread, use "
+                "asyncio.run_coroutine_threadsafe(group.send(payload), loop)"
+            )
 
     def begin(self, to: tuple[int, ...] | None) -> Slot:
         """A new bundle for these members."""

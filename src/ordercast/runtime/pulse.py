@@ -53,7 +53,7 @@ class Pulse:
             peer.silent = True
             if peer.index in self._node.core.lives and not peer.dead:
                 self._look_at(peer, now)
-        self._node.company.look()
+        self._node.company.look(now)
         self._timer = loop.call_later(self._every_s, self.beat)
         if self._node.journal is not None:
             self._node.journal.look()

@@ -27,6 +27,11 @@ def open_log(
     )
     try:
         return SpanLog(directory, me, run=run, process=names.index(me), manifest=manifest)
+    except (FileExistsError, NotADirectoryError):
+        file = next((path for path in (directory, *directory.parents) if path.is_file()), directory)
+        raise UsageError(
+            f"no trace can be written to {directory}: {file} is a file: name a directory"
+        ) from None
     except OSError as error:
         where = "" if error.filename in (None, str(directory)) else f" ({error.filename})"
         raise UsageError(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from ordercast.errors import SetupError, UsageError
+from ordercast.runtime.discovery.address import words
 from ordercast.runtime.journal import Journal
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class Watch:
     def beside(cls, path: Path, journal: Path | None) -> Self:
         """At the default path of a member: whoever serves there is the same one, and what is in
         the way there is mostly in the way of its journal."""
+        what = "name" if journal is None else "journal"
         taken = (
-            f"a member with this name runs already (its status is served at {path}): a member runs "
-            "once; stop the other one first"
+            f"a member with this {what} runs already (its status is served at {path}): a member "
+            "runs once; stop the other one first"
         )
         mask = os.umask(0o077)
         try:
@@ -99,7 +101,7 @@ class Watch:
         try:
             return cls(socket.create_server(address, family=family), "/metrics")
         except OSError as error:
-            raise UsageError(f"metrics cannot be served at {address}: {error.strerror}") from None
+            raise UsageError(f"metrics cannot be served at {address}: {words(error)}") from None
 
     async def serve(self, group: Group) -> None:
         for path in self._paths:

@@ -48,7 +48,7 @@ def check_wishes(
         if not isinstance(replay_from, int) or replay_from < 1:
             raise UsageError(f"replay_from={replay_from!r}: give a position, from 1 on")
     if not isinstance(timeout_s, int | float) or not timeout_s > 0:
-        raise UsageError(f"timeout_s={timeout_s!r}: give more than 0 seconds")
+        raise UsageError(f"timeout_s={timeout_s!r}: give a number of seconds, more than 0")
     if settings is not None and not isinstance(settings, Settings):
         raise UsageError(
             f"settings={settings!r}: give an ordercast.Settings, such as "

@@ -113,7 +113,7 @@ class Judgement(Struct, frozen=True):
     @property
     def outcome(self) -> Outcome:
         """Violated if a promise was broken, unknown if one could not be judged."""
-        return worst(v.verdict for v in self.verdicts if v.property in self.promises.get(v.run, ()))
+        return worst(verdict.verdict for verdict in self.verdicts if self._promised(verdict))
 
     @property
     def exit_code(self) -> int:
@@ -124,8 +124,15 @@ class Judgement(Struct, frozen=True):
             "runs": self.runs,
             "events": self.events,
             "order_held": self.order_held,
-            "verdicts": [msgspec.to_builtins(verdict) for verdict in self.verdicts],
+            "outcome": self.outcome,
+            "verdicts": [
+                {**msgspec.to_builtins(verdict), "promised": self._promised(verdict)}
+                for verdict in self.verdicts
+            ],
         }
+
+    def _promised(self, verdict: Verdict) -> bool:
+        return verdict.property in self.promises.get(verdict.run, ())
 
 
 class Tally(Struct, frozen=True):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from socket import gaierror
+from ssl import SSLError
 from typing import NamedTuple, Self
 
 from ordercast.errors import UsageError
 
-__all__ = ["Address"]
+__all__ = ["Address", "words"]
 
 PORT_MAX = 65_535
 
@@ -57,3 +60,14 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def words(error: OSError) -> str:
+    """In the words of the system, without its numbers."""
+    if isinstance(error, gaierror):
+        return error.strerror or str(error)
+    if isinstance(error, SSLError):  # its numbers are OpenSSL's
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return os.strerror(error.errno) if error.errno else str(error) or "the connection broke"

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ordercast.errors import PeerError, UsageError
-from ordercast.runtime.discovery.address import Address
+from ordercast.runtime.discovery.address import Address, words
 from ordercast.runtime.discovery.finder import (
     DiscoveryError,
     Finder,
@@ -90,7 +90,7 @@ class Asking(Finder):
                 answer = await self._ask(address)
             _check(answer)
         except OSError as error:  # a timeout is one as well
-            troubles.append(f"{address}: {str(error) or 'no answer in time'}")
+            troubles.append(f"{address}: {words(error)}")
         except PeerError as error:
             troubles.append(f"{address}: {error}")
             if address not in self._warned:

@@ -264,8 +264,8 @@ class Segment:
 
     def _corrupt(self, offset: int, why: str) -> JournalError:
         return JournalError(
-            f"{self.path} is corrupt at byte {offset}: {why}; restore the file from a backup, or "
-            f"remove the directory {self.path.parent} and let the member join anew "
+            f"{self.path} is corrupt at byte {offset}: {why}; restore the directory "
+            f"{self.path.parent} from a backup of the same moment, or give the member up "
             "(see “A broken journal” in the documentation)"
         )
 

@@ -119,6 +119,6 @@ class Taken:
 
 def _broken(path: Path, why: str) -> JournalError:
     return JournalError(
-        f"{path} is {why}; restore the file from a backup, or remove the directory "
-        f"{path.parent} and let the member join anew (see “A broken journal” in the documentation)"
+        f"{path} is {why}; restore the directory {path.parent} from a backup of the same moment, "
+        "or give the member up (see “A broken journal” in the documentation)"
     )

@@ -56,7 +56,7 @@ class Trouble:
         if self.error is None:
             self.error = JournalError(
                 f"the journal in {self._directory} is lost: {path} was removed or moved while the "
-                "member was writing to it; put the directory back, or let the member join anew "
+                "member was writing to it; put the directory back, or give the member up "
                 "(see “A broken journal” in the documentation)"
             )
             if self._on_failure is not None:

@@ -317,3 +317,15 @@ def test_the_dead_are_not_waited_for() -> None:
     core.submit(pack(4, [b"x"]), 4, [b"x"])
     assert core.links[2].unacknowledged == core.links[2].bytes == 0
     assert core.links[1].unacknowledged == 4
+
+
+def test_what_is_left_of_a_bundle_is_read_back_whatever_its_numbers() -> None:
+    """A peer may number its messages as it likes, up to a bound that the rest of them can pass."""
+    bundle = Bundle(1, 1, 2**62 - 1, [b"a", b"b"], position=1, time_us=0, cost=2).after(1)
+    assert snapshot.load(snapshot.dump({"bundle": bundle})) == {"bundle": bundle}
+
+
+def test_a_snapshot_has_bundles_packed() -> None:
+    payloads = [b"%d" % number for number in range(100)]
+    bundle = Bundle(1, 1, 5, payloads, position=1, time_us=0, cost=2)
+    assert pack(5, payloads) in snapshot.dump({"bundle": bundle})

@@ -25,6 +25,8 @@ _First = Annotated[int, Meta(ge=1, lt=2**62)]
 _Payloads = Annotated[list[bytes], Meta(min_length=1, max_length=BUNDLE_MESSAGES_MAX)]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[_First, _Payloads]).decode
+_decode_own = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
+"""What was let in before is not judged again: the rest of a bundle may have a higher number."""
 
 
 class Bundle(Struct, frozen=True):
@@ -72,7 +74,7 @@ class Bundle(Struct, frozen=True):
 def _bundle(
     origin: int, number: int, packed: bytes, position: int, time_us: int, cost: int
 ) -> Bundle:
-    first, payloads = _decode(packed)
+    first, payloads = _decode_own(packed)
     return Bundle(origin, number, first, payloads, position, time_us, cost)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from stat import S_ISREG
 
 from ordercast.errors import JournalError
 from ordercast.runtime.journal.ownership import compare
 from ordercast.runtime.journal.segment import SUFFIX, Segment
-from ordercast.runtime.journal.writer import SegmentWriter
+from ordercast.runtime.journal.writer import SegmentWriter, sync_directory
 
 __all__ = ["Files", "Recovered"]
 
@@ -54,6 +56,8 @@ class Files:
         """Go on with the newest segment, if there is one: what was found of it."""
         for unfinished in self._directory.glob("*.new"):
             unfinished.unlink()
+        if self._synced:
+            self._spare.unlink(missing_ok=True)
         paths = self._paths()
         if not paths:
             return None
@@ -64,9 +68,17 @@ class Files:
                 "%s: cut off %d bytes at byte %d, of a commit that a crash interrupted",
                 *(found.path, found.repaired_bytes, found.end),
             )
-        self._writer = SegmentWriter(found.path, found.keys, found.end, ahead=self._synced)
+        over = found.keys.over
+        # In a file that was written over another, zeros would not tell what a power loss left out.
+        ahead = self._synced and not over
+        self._writer = SegmentWriter(found.path, found.keys, found.end, ahead=ahead)
+        if over:
+            self._writer.seal()
         if self._synced:
-            self._spare.unlink(missing_ok=True)
+            # The others hear of what was found before anything new is written, and whoever wrote it
+            # may have relied on the kernel, for the name of the file as well.
+            self._writer.sync()
+            sync_directory(self._directory)
         return found
 
     def begin(self, number: int, snapshot: bytes, *, previous_end: int) -> None:
@@ -77,7 +89,7 @@ class Files:
             identity=self._identity,
             previous_end=previous_end,
             ahead=self._synced,
-            over=self._spare if self._spare.exists() else None,
+            over=self._to_write_over(),
         )
 
     @property
@@ -118,12 +130,25 @@ class Files:
                 self._drop(path)
 
     def _drop(self, path: Path) -> None:
-        """A power loss while one is written over another leaves neither; and what a backup has
-        linked to must not change."""
-        if self._synced or path.stat().st_nlink > 1:
+        """A power loss while one is written over another leaves neither."""
+        if self._synced:
             path.unlink()
         else:
             path.rename(self._spare)
+
+    def _to_write_over(self) -> Path | None:
+        """What is spare, if nobody else may need it as it is: what a backup has linked to must not
+        change, nor what a link leads to. It is looked at now, since a backup may come at any time.
+        """
+        spare = self._spare
+        try:
+            found = spare.lstat()
+        except FileNotFoundError:
+            return None
+        if S_ISREG(found.st_mode) and found.st_nlink == 1 and os.access(spare, os.W_OK):
+            return spare
+        spare.unlink()
+        return None
 
     @property
     def _spare(self) -> Path:

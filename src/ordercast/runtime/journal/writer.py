@@ -103,6 +103,12 @@ class SegmentWriter:
                 rest = rest[os.write(self._fd, rest) :]
         self.end = end
 
+    def seal(self) -> None:
+        """A kill may have left all of the last batch but its end. From now on others rely on it: if
+        it changes, it must not look like one that was never finished."""
+        start = self.end - self._keys.end_bytes
+        os.pwrite(self._fd, self._keys.batch_end(start), start)
+
     def sync(self) -> None:
         sync_file(self._fd)
 

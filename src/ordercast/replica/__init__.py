@@ -10,6 +10,8 @@
     generation  a member in one generation: a group that does not change
     hosting     what is answered at the door: who the members are, the state
     seeking     where the group is by now, and how to get in
+    worker      what it does in a generation: send, carry out, save, propose
+    lookout     what looks after the others meanwhile
     life        what a replica does: from generation to generation
     replica     what the program holds in its hands
     replicate   `ordercast.replicate`

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from ordercast.errors import UsageError
+from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.generation import House
-from ordercast.replica.keeping import Keeping
+from ordercast.replica.keeping import Keeping, Kept
 from ordercast.replica.life import Life
 from ordercast.replica.machine import Machine
 from ordercast.replica.replica import Replica
@@ -95,21 +96,12 @@ async def replicate(
         settings=settings,
     )
     seeds = _seeds(via)
-    if peers is None and not seeds:
-        raise UsageError("say who begins, with peers=, or where a group runs, with via=")
-    if on_change is not None and not callable(on_change):
-        raise UsageError(f"on_change={on_change!r}: give a function, which gets the members' names")
+    _check_what_only_replicas_wish(peers, seeds, on_change)
     _check_machine(machine)
     async with contextlib.AsyncExitStack() as stack:
-        keeping = None
-        if journal is not None:
-            keeping = Keeping(Path(journal), sync=sync if surroundings().threads else "write")
-            surroundings().on_kill(keeping.close)
-            stack.callback(keeping.close)
+        keeping = _opened(stack, journal, sync) if journal is not None else None
         found = keeping.newest(group=group, me=me) if keeping is not None else None
-        token = surroundings().token()
-        if keeping is not None:
-            token = keeping.life(token)
+        token = _token(keeping)
         where = peers if peers is not None else f"via:{','.join(map(str, seeds))}?size=1"
         entrance = Entrance(group, me, where, listen=listen, keys=keys, insecure=insecure)
         stack.push_async_callback(entrance.shut)
@@ -125,25 +117,32 @@ async def replicate(
         life.seeker.seeds |= dict.fromkeys(seeds)
         house.listed = dict(entrance.finder.known)
         if found is not None:
-            await entrance.open_door()
-            others = (where for name, where in house.listed.items() if name != me)
-            life.seeker.seeds |= dict.fromkeys(others)
-            entry = Entry(found[0].roll, found[1], kept=True)
-            if entry.checkpoint is None and entry.roll.generation > 1:  # it could not be saved
-                entry = await _completed(life, entry, timeout_s)
+            entry = await _back(life, entrance, *found, timeout_s)
         elif peers is None:
             check_reachable(await entrance.open_door())
             entry = await _let_in(life, timeout_s)
         else:
             entry = await _founded(life, entrance, timeout_s, on_progress)
         entrance.check_private(Address.parse(seat.address) for seat in entry.roll.seats.values())
-        ready = asyncio.get_running_loop().create_future()
-        running = asyncio.create_task(life.run(entry, ready))
-        stack.push_async_callback(life.close)
-        stack.push_async_callback(_stop, running)
-        await ready
+        await _begun(stack, life, entry)
         await life.founded(timeout_s, on_progress)
         yield Replica(life)
+
+
+# Where a replica begins.
+
+
+async def _back(
+    life: Life, entrance: Entrance, kept: Kept, checkpoint: Checkpoint | None, timeout_s: float
+) -> Entry:
+    """Where it was, as its journal has it."""
+    others = [where for name, where in entrance.finder.known.items() if name != life.me]
+    await entrance.open_door()
+    life.seeker.seeds |= dict.fromkeys(others)
+    entry = Entry(kept.roll, checkpoint, kept=True)
+    if checkpoint is None and kept.roll.generation > 1:  # it could not be saved
+        return await _completed(life, entry, timeout_s)
+    return entry
 
 
 async def _founded(
@@ -199,9 +198,47 @@ async def _completed(life: Life, entry: Entry, timeout_s: float) -> Entry:
         ) from None
 
 
+# What `replicate` begins with, and what it looks at before.
+
+
+def _opened(
+    stack: contextlib.AsyncExitStack, journal: Path | str, sync: Literal["write", "disk"]
+) -> Keeping:
+    """Until the stack is closed, or this process is killed."""
+    keeping = Keeping(Path(journal), sync=sync if surroundings().threads else "write")
+    surroundings().on_kill(keeping.close)
+    stack.callback(keeping.close)
+    return keeping
+
+
+def _token(keeping: Keeping | None) -> str:
+    """Of this replica's life: whoever has kept nothing begins another one."""
+    fresh = surroundings().token()
+    return fresh if keeping is None else keeping.life(fresh)
+
+
+async def _begun(stack: contextlib.AsyncExitStack, life: Life, entry: Entry) -> None:
+    """Returns when it takes part; it goes on until the stack is closed."""
+    ready = asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(life.run(entry, ready))
+    stack.push_async_callback(life.close)
+    stack.push_async_callback(_stop, running)
+    await ready
+
+
 async def _stop(running: asyncio.Task[None]) -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def _check_what_only_replicas_wish(
+    peers: Peers | None, seeds: list[Address], on_change: object
+) -> None:
+    """Whatever `join` is asked for as well has been looked at."""
+    if peers is None and not seeds:
+        raise UsageError("say who begins, with peers=, or where a group runs, with via=")
+    if on_change is not None and not callable(on_change):
+        raise UsageError(f"on_change={on_change!r}: give a function, which gets the members' names")
 
 
 def _check_machine(machine: object) -> None:

@@ -1,0 +1,111 @@
+"""Those who go: who leaves, who is left behind, whose place was taken.
+
+In stories, so that a cut can come in the very moment that matters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import ordercast
+
+from .test_replicate import Story, Tally, tell
+
+pytestmark = pytest.mark.timeout(60)
+
+LITTLE = ordercast.Settings(window_bytes=2000)
+"""So that whoever is away is soon waited for, and left behind."""
+
+
+def test_whoever_leaves_stays_until_the_others_know() -> None:
+    """It may be the first to know, and then nobody gets any further without its word."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("ab")
+        await told.there("a", "b")
+        leaving = processes["b"].context.run(asyncio.ensure_future, told.replicas["b"].leave())
+        while told.replicas["b"].members != ("a",):  # noqa: ASYNC110  # of virtual time
+            await asyncio.sleep(0.0001)  # nothing gets from one to the other in that
+        assert told.replicas["a"].members == ("a", "b")
+        told.world.cut("a", "b")
+        await asyncio.sleep(5)  # for longer than one stays who has just gone on
+        told.world.heal()
+        await leaving
+        await told.until(lambda: told.replicas["a"].members == ("a",))
+        assert await told.replicas["a"].do(b"x") == 1
+
+    for seed in range(3):
+        tell(story, seed=seed)
+
+
+def test_one_left_behind_that_hears_of_it_is_not_taken_for_removed() -> None:
+    """It was there for one of the others all the time, so it delivers what sends it out."""
+
+    async def story(told: Story) -> None:
+        told.begin("abc")
+        await told.there("a", "b", "c")
+        told.world.cut("a", "c")
+        while told.replicas["a"].generation == 1:
+            await told.replicas["a"].do(b"x" * 100)
+        assert told.replicas["a"].members == ("a", "b")
+        told.world.heal()  # soon enough: the others stay for a moment
+        await told.until(lambda: bool(told.removed) or told.replicas["a"].generation == 3)
+        assert told.removed == {}
+        await told.replicas["c"].sync()
+        assert told.replicas["c"].members == ("a", "b", "c")
+        assert told.counts("c") == told.counts("a")
+
+    for seed in range(3):
+        tell(story, seed=seed, settings=LITTLE)
+
+
+def test_what_one_left_behind_had_given_is_done_once() -> None:
+    """The others remember what they did for it, for when it comes back and would give it again."""
+    outcomes: list[object] = []
+
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        giving = processes["c"].context.run(asyncio.ensure_future, told.replicas["c"].do(b"c"))
+        while not any(told.counts("a", "b")):  # noqa: ASYNC110  # of virtual time
+            await asyncio.sleep(0.0001)
+        told.world.cut("ab", "c")
+        for transport in list(processes["c"].transports):
+            transport.abort()  # what they have just told it is lost
+        while told.replicas["a"].generation == 1:
+            await told.replicas["a"].do(b"x" * 100)
+        assert told.replicas["a"].members == ("a", "b")
+        await asyncio.sleep(5)  # by then nobody is in the first generation any more
+        told.world.heal()
+        outcomes.extend(await asyncio.gather(giving, return_exceptions=True))
+        await told.replicas["c"].sync()
+        assert told.counts("c") == told.counts("a")
+        assert told.machines["c"].counts["c"] == 1
+
+    for seed in range(4):
+        tell(story, seed=seed, settings=LITTLE)
+    assert any(isinstance(each, ordercast.OutcomeUnknownError) for each in outcomes)
+
+
+@pytest.mark.parametrize("others", ["a", "ab"])
+def test_one_whose_place_was_taken_is_told(others: str) -> None:
+    """Whether it delivers that itself or has to ask: it would knock in vain for ever."""
+
+    async def story(told: Story) -> None:
+        told.begin("abc")
+        await told.there("a", "b", "c")
+        told.world.cut(others, "c")
+        await told.until(lambda: "c" in told.replicas["a"].view.suspected)
+        told.replicas.pop("c")
+        told.places["c"] = "127.0.0.1:7099"
+        told.world.start("second", told._replica, "c", Tally(), {"via": told.places["a"]})
+        await told.until(lambda: told.replicas["a"].generation == 2)
+        told.world.heal()
+        await told.until(lambda: bool(told.removed))
+        assert told.removed == {"c": "another process has taken the place of c"}
+        await told.there("c")
+        assert await told.replicas["c"].do(b"x") == 1
+
+    tell(story)

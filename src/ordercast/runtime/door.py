@@ -80,7 +80,7 @@ class Door:
         self._complaints: Complaints | None = None
         self._revoked = RevokedList(credentials) if credentials is not None else None
         self._next_look: asyncio.TimerHandle | None = None
-        self._waiting: set[asyncio.WriteTransport] = set()
+        self._waiting: dict[asyncio.WriteTransport, None] = {}
 
     async def open(self, host: str, port: int = 0) -> Address:
         loop = asyncio.get_running_loop()
@@ -219,7 +219,7 @@ class Door:
     async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Nobody can come in yet, but everyone may ask."""
         transport = writer.transport
-        self._waiting.add(transport)
+        self._waiting[transport] = None
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
                 frame = await read_frame(reader)
@@ -235,7 +235,7 @@ class Door:
                 extra=about("refused", self.name),
             )
         finally:
-            self._waiting.discard(transport)
+            self._waiting.pop(transport, None)
             writer.close()
 
 

@@ -29,17 +29,18 @@ class Reception:
         self.node = node
         self.door = door
         self.charter = charter
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
+        """In the order in which they came: that of a set would be another in each run."""
         self._peers = peers
 
     def opened(self, connection: Connection) -> bool:
         """Whether there is room for one more who has not introduced itself yet."""
-        self.connections.add(connection)
+        self.connections[connection] = None
         strangers = sum(not each.greeted for each in self.connections)
         return strangers <= STRANGERS_MAX + len(self.node.names)
 
     def closed(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
 
     def hello(self, peer: Peer) -> Hello:
         received, sent = peer.link.greet()

@@ -95,7 +95,7 @@ def test_what_is_damaged_is_told(tmp_path: Path, sync: Sync, name: str, harm: st
 
 def test_it_belongs_to_one_member_and_one_process(tmp_path: Path, sync: Sync) -> None:
     keeping = begun(tmp_path, sync)
-    with pytest.raises(JournalError, match="in use by another process"):
+    with pytest.raises(JournalError, match="in use by this process"):
         Keeping(tmp_path, sync="write")
     with pytest.raises(JournalError, match="is what 'a' of 'g' has kept, and this is 'b' of 'g'"):
         keeping.newest(group="g", me="b")

@@ -92,6 +92,8 @@ def test_receipts(reliability: str) -> None:
                 await receipts[0].delivered_by(["b", "c"])  # type: ignore[arg-type]
             with pytest.raises(UsageError, match="5 does not name members: give their names"):
                 await a.send(b"", to=5)  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="5 does not name members: give their names"):
+                await a.send_many([b""], to=5)  # type: ignore[arg-type]
 
     asyncio.run(run())
 
@@ -231,6 +233,7 @@ def test_why_a_message_is_held() -> None:
         ({"sync": "disk"}, "give journal=DIR as well"),
         ({"replay_from": 3}, "nothing to replay: give journal=DIR as well"),
         ({"journal": "j", "replay_from": 0}, "replay_from=0: give a position, from 1 on"),
+        ({"journal": "j", "replay_from": True}, "replay_from=True: give a position, from 1 on"),
         ({"timeout_s": 0}, "timeout_s=0: give a number of seconds, more than 0"),
         ({"timeout_s": "5"}, "timeout_s='5': give a number"),
         ({"settings": {"window_bytes": 9}}, "give an ordercast.Settings"),

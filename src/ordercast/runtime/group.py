@@ -87,7 +87,8 @@ class Group:
         cancelled while it waits, those that fitted into earlier bundles were sent."""
         outgoing = self._outgoing
         sent: list[tuple[Slot, int, int]] = []
-        to = to if to is None or isinstance(to, str) else tuple(to)
+        if isinstance(to, Iterable) and not isinstance(to, str):
+            to = tuple(to)  # it is looked at for each portion
         for portion, size in portions(*checked_payloads(payloads), limit=outgoing.limit):
             slot = outgoing.slot
             if to is not None or outgoing.busy or slot is None or slot.to is not None:

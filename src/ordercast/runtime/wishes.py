@@ -45,7 +45,7 @@ def check_wishes(
             raise UsageError(
                 "without a journal there is nothing to replay: give journal=DIR as well"
             )
-        if not isinstance(replay_from, int) or replay_from < 1:
+        if type(replay_from) is not int or replay_from < 1:
             raise UsageError(f"replay_from={replay_from!r}: give a position, from 1 on")
     if not isinstance(timeout_s, int | float) or not timeout_s > 0:
         raise UsageError(f"timeout_s={timeout_s!r}: give a number of seconds, more than 0")

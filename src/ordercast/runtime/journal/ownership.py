@@ -25,9 +25,10 @@ def lock(directory: Path) -> int:
     except BlockingIOError:
         owner = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(fd)
+        who = "this process" if owner == str(os.getpid()) else f"another process (pid {owner})"
         raise JournalError(
-            f"the journal in {directory} is in use by another process (pid {owner}): a member "
-            "runs once; stop the other one, or give this one its own directory"
+            f"the journal in {directory} is in use by {who}: a member runs once; stop the other "
+            "one, or give this one its own directory"
         ) from None
     os.truncate(fd, 0)
     os.pwrite(fd, b"%d\n" % os.getpid(), 0)

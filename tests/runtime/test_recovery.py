@@ -87,8 +87,8 @@ def test_killed_at_any_moment_and_back_as_if_nothing_had_happened(
             victim = chance.choice(members)
             victim.kill()
             time.sleep(chance.uniform(0, 0.2))
-            # After the last kill something is sent to everyone: of what came before, a kill may have
-            # hidden the very last message, and then nobody would see that all are at rest.
+            # After the last kill something is sent to everyone: of what came before, a kill may
+            # have hidden the very last message, and nobody would see that all are at rest.
             victim.start(send=1)
             if chance.random() < 0.7:  # otherwise it may be killed before it is back
                 lives = len(victim.lives)

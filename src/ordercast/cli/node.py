@@ -2,7 +2,8 @@
 
 Lines on stdin are messages; what is delivered is printed, whoever sent it. At the end of stdin the
 member leaves when everyone present has delivered what it sent, unless it is told to stay; on
-SIGTERM, SIGINT and SIGHUP it leaves at once, with exit code 0; nohup keeps SIGHUP from it.
+SIGTERM, SIGINT and SIGHUP it leaves at once, with exit code 0; nohup keeps SIGHUP from it. It
+tells systemd when it has joined (`Type=notify`), and that it does not hang (`WatchdogSec=`).
 
 example:
   ordercast node group.toml --me a --stay
@@ -28,6 +29,7 @@ import msgspec
 
 from ordercast.cli.open_files import require_open_files
 from ordercast.cli.pipes import lines, sendable, write
+from ordercast.cli.supervisor import Supervisor
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.config import Config, load
 from ordercast.runtime.discovery import Presence
@@ -92,6 +94,7 @@ class _Member:
         self._addressed: bool = options.addressed
         self._line = _json_line if options.json else _text_line
         self._told = ""
+        self._supervisor = Supervisor()
         self._log_json: bool = options.log_json
 
     async def run(self) -> None:
@@ -102,7 +105,9 @@ class _Member:
         for number in ends:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         async with contextlib.AsyncExitStack() as stack, _tasks() as begin:
+            stack.callback(self._supervisor.close)
             watches = self._watches(stack)
+            begin(self._supervisor.keep_awake())
             stopping = begin(stop.wait())
             joining = begin(stack.enter_async_context(self._join()))
             await asyncio.wait({stopping, joining}, return_when=asyncio.FIRST_COMPLETED)
@@ -111,6 +116,7 @@ class _Member:
             group = await joining
             for watch in watches:
                 await watch.serve(group)
+            self._supervisor.ready(f"joined {group.name}: {group.algorithm}")
             if not self._log_json:  # there `join` says the same
                 print(f"joined {group.name}: {group.algorithm}", file=sys.stderr, flush=True)
             printing = begin(self._print(group))
@@ -120,6 +126,7 @@ class _Member:
                 await sending
                 if self._stay:
                     await asyncio.wait({stopping, printing}, return_when=asyncio.FIRST_COMPLETED)
+            self._supervisor.stopping()
             await group.aclose()
             await asyncio.wait({printing}, timeout=DRAIN_S)
             if printing.done():
@@ -137,6 +144,7 @@ class _Member:
         if str(presence) == self._told:
             return
         self._told = str(presence)
+        self._supervisor.status(self._told)
         if self._log_json:
             facts = about("presence", self._config.join["me"])
             logger.info("%s", self._told, extra=facts)

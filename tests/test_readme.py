@@ -83,6 +83,7 @@ def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
 
 def test_the_sample_log_gives_the_verdict_that_is_told(spark: SparkSession, tmp_path: Path) -> None:
     [sample] = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    assert (ROOT / "docs" / "img" / "witness.jsonl").read_text() == sample, "the picture is of it"
     file = tmp_path / "events.jsonl"
     file.write_text(sample)
     judgement = pipeline.judge(file, spark=spark, order="causal")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from blocks import filled
-from pictures import picture
+from pictures import picture, witness
 from stories import play
 
 from ordercast.simulator.scenario import render
+from ordercast.trace import Trace
 
 __all__ = ["DOCS", "outputs", "stale", "write"]
 
@@ -23,10 +24,13 @@ BROKEN = {
     "unordered": "fifo",
 }
 """The stories that end badly, and the property that they are about."""
+WITNESSED = {"witness": "causal"}
+"""The traces of which only the witness is drawn, as the report does."""
 
 
 def outputs(docs: Path = DOCS) -> dict[Path, str]:
-    """Scenarios as they really play, a picture of each, and the pages with their blocks."""
+    """Scenarios as they really play, a picture of each and of a witness, and the pages with their
+    blocks."""
     made: dict[Path, str] = {}
     top = docs.parent / "README.md"
     for page in [*([top] if top.is_file() else []), *sorted(docs.rglob("*.md"))]:
@@ -36,6 +40,9 @@ def outputs(docs: Path = DOCS) -> dict[Path, str]:
         made[file] = render(story.blocks)
         drawing = file.parent.parent / "img" / f"{file.stem}.svg"
         made[drawing] = picture(file.stem, story, broken=BROKEN.get(file.stem))
+    for file in sorted(docs.rglob("img/*.jsonl")):
+        [trace] = Trace.load(file)
+        made[file.with_suffix(".svg")] = witness(file.stem, trace, WITNESSED[file.stem])
     return made
 
 

@@ -32,11 +32,13 @@ from ordercast.report.measures import CHARACTER, LABEL_SIDE, RADIUS, STUB
 from ordercast.report.scene import Scene, build_scene
 from ordercast.report.svg import element, points
 from ordercast.report.words import message_text
+from ordercast.trace import Trace
 from ordercast.trace.verdicts import Witness
 
-__all__ = ["picture"]
+__all__ = ["picture", "witness"]
 
 WIDTH = 880.0
+WITNESS_WIDTH = 640.0
 WORD_CHARACTER = 6.05
 WORD_HEIGHT = 11.0
 STYLE = Path(ordercast.report.__file__).parent / "templates" / "style.css"
@@ -70,11 +72,28 @@ def picture(name: str, story: Story, *, broken: str | None = None) -> str:
     addressed = [hold for hold in scene.holds if _addressed(scene, *hold.message, hold.process)]
     scene = replace(scene, arrows=(), holds=tuple(addressed))
     layout = build_layout(scene, width=WIDTH)
-    drawn = str(draw_scene(scene, layout, name=name, title=story.title))
-    svg = drawn[drawn.index("<svg") : drawn.index("</svg>") + len("</svg>")]
+    svg = _svg(str(draw_scene(scene, layout, name=name, title=story.title)))
     way = _Way(story, scene, layout, talkative=broken is None)
     shapes = element("g", *way.drawn(), *way.circle(circle), class_="arrows")
-    svg = svg.replace('<g class="arrows"/>', str(shapes), 1)
+    return _alone(svg.replace('<g class="arrows"/>', str(shapes), 1), layout)
+
+
+def witness(name: str, trace: Trace, broken: str) -> str:
+    """What the report draws of a violation: just those processes and messages."""
+    [verdict] = judge(trace, (broken,))
+    assert verdict.witness is not None, f"{name}: {broken} holds"
+    scene = build_scene(trace, slice_for(trace, verdict.witness))
+    layout = build_layout(scene, width=WITNESS_WIDTH)
+    title = verdict.witness.sentence
+    return _alone(_svg(str(draw_scene(scene, layout, name=name, title=title))), layout)
+
+
+def _svg(drawn: str) -> str:
+    return drawn[drawn.index("<svg") : drawn.index("</svg>") + len("</svg>")]
+
+
+def _alone(svg: str, layout: Layout) -> str:
+    """A drawing that brings its own paper and colours."""
     frame = element(
         "rect", x=0.5, y=0.5, width=layout.width - 1, height=layout.height - 1, rx=8, class_="paper"
     )

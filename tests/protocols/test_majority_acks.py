@@ -78,5 +78,18 @@ def test_a_lone_message_that_lacks_a_quorum_is_told_of_at_once() -> None:
     assert tells_after_us(acks, 4) == [0]
 
 
-def test_of_what_has_a_quorum_it_tells_when_it_suits() -> None:
-    assert tells_after_us(MajorityAcks(ME, 3), 1) == [TELL_US]
+def test_a_lone_message_that_only_its_sender_waits_for_is_told_of_at_once() -> None:
+    acks = MajorityAcks(ME, 3)
+    assert tells_after_us(acks, 1) == [0]
+    assert acks.arrived[ORIGIN] == 1
+    assert tells_after_us(acks, 2) == []  # the same vector will speak for it
+    list(acks.timer(TELL))
+    assert tells_after_us(acks, 3) == [0]
+
+
+def test_of_two_that_came_before_it_could_tell_one_is_not_alone() -> None:
+    acks = MajorityAcks(ME, 3)
+    acks.telling = True  # as while the timer runs
+    assert tells_after_us(acks, 1) == []
+    acks.telling = False
+    assert tells_after_us(acks, 2) == [TELL_US]

@@ -215,6 +215,28 @@ def test_a_timer_that_is_put_off_ends_once_and_not_before() -> None:
     assert sorted(ended) == [("brought forward", True), ("put off", True)]
 
 
+def test_nobody_who_is_waited_for_waits_for_company() -> None:
+    """Neither with a timer that runs already, nor with one that begins now."""
+    ended: list[str] = []
+
+    async def run() -> None:
+        async with joined("a", "b", reliability="best_effort") as (a, _):
+            core = a._node.core
+            running = timers.Timers(core, a._node.outgoing, ended.append)
+            for hurries, name in ((False, "company"), (True, "more company"), (False, "later")):
+                core.timers[name] = int(NEVER_S / 2 * 1e6)
+                core.started.append(name)
+                if hurries:
+                    running.hurry()
+                running.start()
+            await until(lambda: len(ended) == 2)
+            assert len(running) == 1
+            running.stop()
+
+    asyncio.run(run())
+    assert sorted(ended) == ["company", "more company"]
+
+
 def test_acknowledgements_ride_only_as_long_as_there_is_a_ride(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,7 @@
 """The timers of a member's protocol, on the loop.
 
 A short one is meant to let company come. Whoever sends all the time has it before long, in a frame
-that leaves anyway: so then it is put off, until someone waits for word.
+that leaves anyway: so then it is put off. If someone waits for word, it ends now.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Timers:
         self._running: dict[str, asyncio.TimerHandle] = {}
         self._ends: dict[str, float] = {}
         """When each of them should end, by the loop's clock."""
-        self._riding: set[str] = set()
-        """Those that were put off."""
+        self._short: set[str] = set()
+        """Those of them that only wait for company."""
         self.hurried = False
-        """Whether nothing is to be put off: `start`, even if there is nothing new."""
+        """Whether nobody is to wait for company: `start`, even if there is nothing new."""
 
     def __len__(self) -> int:
         """How many are running."""
         return len(self._running)
 
     def hurry(self) -> None:
-        """Someone waits for word from us: nothing is put off."""
+        """Someone waits for word from us."""
         self.hurried = True
 
     def start(self) -> None:
@@ -48,20 +48,20 @@ class Timers:
         started, self._core.started = self._core.started, []
         hurried, self.hurried = self.hurried, False
         if hurried:
-            started += self._riding
+            started += self._short
         now = self._loop.time()
-        rides = not hurried and self._outgoing.keeps_sending()
+        short_s = 0.0 if hurried else RIDE_S if self._outgoing.keeps_sending() else None
         for name in started:
-            self._riding.discard(name)
+            self._short.discard(name)
             delay_us = self._core.timers.get(name)
             if delay_us is None:
                 if name in self._running:
                     self._running.pop(name).cancel()
                 continue
             delay_s = delay_us / 1e6
-            if rides and delay_s < RIDE_S:
-                delay_s = RIDE_S
-                self._riding.add(name)
+            if delay_s < RIDE_S:
+                self._short.add(name)
+                delay_s = delay_s if short_s is None else short_s
             self.run(name, now, now + delay_s)
 
     def run(self, name: str, now: float, end: float) -> None:
@@ -95,5 +95,5 @@ class Timers:
 
     def _end(self, name: str) -> None:
         del self._running[name]
-        self._riding.discard(name)
+        self._short.discard(name)
         self._on_end(name)

@@ -13,7 +13,7 @@ Source      the improvement that source text 000 names: processes exchange their
     R[k]: all messages of k up to this number are here; K[j] is the R of j, as far as known
     on spread(m):               keep m; transmit (m, R) to everyone else
     on receive((m, S), j):      keep m; R += m; K[j] = max(K[j], S); tell everyone R, before long:
-                                at once if m alone waits for a quorum
+                                at once if m alone lacks a quorum, here or at its sender
     on receive(S, j):           K[j] = max(K[j], S)
     when a quorum of K has counted m: m arrives
     when all of K have counted m: forget m
@@ -153,12 +153,14 @@ class MajorityAcks(Dissemination):
         self.log.forget(origin)
 
     def _tell_soon(self) -> Iterator[Effect]:
-        """At once if a single message waits for a quorum: the others lack one too, and nothing else
-        is under way. Otherwise there is more to come, and one vector will speak for all of it."""
+        """At once if a single message is all there is to tell, and no other waits for a quorum: its
+        sender does, at least. Otherwise there is more to come, and one vector will speak for all of
+        it."""
         if not self.telling and self.log.counts() != self.told:
             self.telling = True
-            waiting = sum(self.log.received.counts) - sum(self.arrived)
-            yield StartTimer(TELL, 0 if waiting == 1 else TELL_US)
+            here = sum(self.log.received.counts)
+            alone = here - sum(self.told) == 1 and here - sum(self.arrived) <= 1
+            yield StartTimer(TELL, 0 if alone else TELL_US)
 
     def _pull_later(self) -> Iterator[Effect]:
         if self.pulling or not self.lagging:

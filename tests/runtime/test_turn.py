@@ -12,6 +12,8 @@ import pytest
 
 from ordercast import Group, Settings, TraceError
 from ordercast.runtime import outgoing, timers, turn
+from ordercast.runtime.connection import Connection
+from ordercast.runtime.frames import Data, Frame
 from ordercast.runtime.peer import Peer
 from ordercast.trace import span_log
 from ordercast.trace.spans import Span, log_files, read_log
@@ -66,6 +68,30 @@ def test_whoever_waits_is_told_at_once(reliability: str) -> None:
             assert not unreported(groups[0])
 
     asyncio.run(run())
+
+
+def test_whoever_waits_gets_all_there_is_to_say_in_one_frame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That a member has the message, and that it has delivered it."""
+    frames: list[tuple[str, str, int]] = []
+    write = Connection.write
+
+    def watched(connection: Connection, frame: Frame) -> None:
+        if isinstance(frame, Data) and connection._peer is not None:
+            frames.append((connection._host.name, connection._peer.name, len(frame.packets)))
+        write(connection, frame)
+
+    monkeypatch.setattr(Connection, "write", watched)
+
+    async def run() -> None:
+        async with joined("a", "b", "c", reliability="uniform") as (a, *_):
+            receipt = await a.send(b"mine")
+            async with asyncio.timeout(10):
+                assert await receipt.delivered_by() == ("a", "b", "c")
+
+    asyncio.run(run())
+    assert sorted(frame for frame in frames if frame[1] == "a") == [("b", "a", 2), ("c", "a", 2)]
 
 
 def test_a_report_rides_on_what_is_sent_next(monkeypatch: pytest.MonkeyPatch) -> None:

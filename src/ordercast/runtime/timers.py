@@ -44,13 +44,15 @@ class Timers:
         self.hurried = True
 
     def start(self) -> None:
-        """Those that the protocol has asked for; one of the same name is replaced."""
+        """Those that the protocol has asked for; one of the same name is replaced. One that is up
+        at once ends here and now, and the protocol may ask for more then."""
         started, self._core.started = self._core.started, []
         hurried, self.hurried = self.hurried, False
         if hurried:
             started += self._short
         now = self._loop.time()
         short_s = 0.0 if hurried else RIDE_S if self._outgoing.keeps_sending() else None
+        up: list[str] = []
         for name in started:
             self._short.discard(name)
             delay_us = self._core.timers.get(name)
@@ -62,7 +64,12 @@ class Timers:
             if delay_s < RIDE_S:
                 self._short.add(name)
                 delay_s = delay_s if short_s is None else short_s
-            self.run(name, now, now + delay_s)
+            if delay_s > 0:
+                self.run(name, now, now + delay_s)
+            else:
+                up.append(name)
+        for name in up:
+            self._end(name)
 
     def run(self, name: str, now: float, end: float) -> None:
         """One that runs and is put off, as most are again and again, runs on to its old end, and
@@ -77,7 +84,6 @@ class Timers:
     def end_all(self) -> None:
         """Now, whatever is left to wait."""
         for name in list(self._running):
-            self._running[name].cancel()
             self._end(name)
 
     def stop(self) -> None:
@@ -94,6 +100,8 @@ class Timers:
             self._end(name)
 
     def _end(self, name: str) -> None:
-        del self._running[name]
+        running = self._running.pop(name, None)
+        if running is not None:
+            running.cancel()
         self._short.discard(name)
         self._on_end(name)

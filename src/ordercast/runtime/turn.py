@@ -128,6 +128,8 @@ class Turn:
 
     def _commit(self) -> None:
         core, journal = self._core, self._journal
+        if (core.started or self._protocols.hurried) and not self._stopped:
+            self._start_timers()
         unreported, taken = core.unreported, core.taken
         for peer in self._everyone:
             index = peer.index
@@ -135,8 +137,6 @@ class Turn:
                 taken[index] - peer.reported >= self._due_bytes and not peer.dead
             ):
                 self._report(peer)
-        if (core.started or self._protocols.hurried) and not self._stopped:
-            self._protocols.start()
         spans, core.spans = core.spans, []
         if journal is not None and journal.full and not self._cutting:
             self._cut(journal, spans)
@@ -147,6 +147,14 @@ class Turn:
             self._let_go(spans, core.delivered, core.stack.sent)
         else:
             journal.commit(partial(self._release, self._mark(), spans))
+
+    def _start_timers(self) -> None:
+        """What those that are up at once lead to leaves with this turn."""
+        self._stirred = True
+        self._protocols.start()
+        while self._core.started:
+            self._protocols.start()
+        self._stirred = False
 
     def _cut(self, journal: Journal, spans: list[Span]) -> None:
         """Commit, and begin another segment."""

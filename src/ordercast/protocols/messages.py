@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, final
 
 from msgspec import Meta, Struct
 
@@ -23,6 +23,7 @@ class MessageId(NamedTuple):
         return f"{self.origin}:{self.number}"
 
 
+@final
 class Message(Struct, frozen=True, array_like=True, tag="m"):
     """What a user sent. `destinations` is None for everyone, the sender included."""
 
@@ -63,6 +64,6 @@ def id_of(item: Any) -> MessageId:
 
 def message_of(packet: Any) -> Message | None:
     """The user's message inside a packet, however deeply wrapped; None for pure control."""
-    while packet is not None and not isinstance(packet, Message):
+    while packet is not None and type(packet) is not Message:
         packet = getattr(packet, "message", None)
     return packet

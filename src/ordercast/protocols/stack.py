@@ -130,9 +130,9 @@ class Stack:
 
     def _resolve_into(self, resolved: list[HostEffect], effects: Iterable[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Arrive):
+            if type(effect) is Arrive:
                 self._resolve_into(resolved, self.ordering.receive(effect.source, effect.item))
-            elif isinstance(effect, Spread):
+            elif type(effect) is Spread:
                 self._resolve_into(resolved, self.dissemination.spread(effect.item, effect.to))
             else:
                 resolved.append(effect)
@@ -151,7 +151,7 @@ class Codec:
     def control_bytes(self, message: Message, effects: Iterable[HostEffect]) -> int:
         """What the first packet with this message adds to its payload; 0 if none leaves now."""
         for effect in effects:
-            if isinstance(effect, Transmit) and message_of(effect.packet) is message:
+            if type(effect) is Transmit and message_of(effect.packet) is message:
                 return len(self.encode(effect.packet)) - len(message.payload)
         return 0
 

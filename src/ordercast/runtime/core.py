@@ -124,9 +124,9 @@ class Core(State):
     def _perform(self, effects: Iterable[HostEffect]) -> None:
         accepted: Span | None = None
         for effect in effects:
-            if isinstance(effect, Deliver):
+            if type(effect) is Deliver:
                 self._deliver(effect.message)
-            elif isinstance(effect, Transmit):
+            elif type(effect) is Transmit:
                 packet = self.codec.encode(effect.packet)
                 message = message_of(effect.packet)
                 own = message is not None and message.id.origin == self.stack.me
@@ -134,7 +134,7 @@ class Core(State):
                     accepted.control_bytes = len(packet) - len(message.payload)
                     accepted = None
                 self._put(effect.to, packet, own=own)
-            elif isinstance(effect, Accept):
+            elif type(effect) is Accept:
                 opened = self._open(effect.message)
                 self.rows += len(opened.payloads)
                 if self.recording:

@@ -193,15 +193,15 @@ class _Explorer:
     def _performed(self, state: State, process: int, effects: tuple[HostEffect, ...]) -> State:
         links, log, timers = state.links, list(state.logs[process]), set(state.timers)
         for effect in effects:
-            if isinstance(effect, Transmit):
+            if type(effect) is Transmit:
                 packet = self._packet_number(effect.packet)
                 for to in effect.to:
                     links = self._added(links, process, to, packet)
-            elif isinstance(effect, Accept):
+            elif type(effect) is Accept:
                 log.append(("send", effect.message))
-            elif isinstance(effect, Deliver):
+            elif type(effect) is Deliver:
                 log.append(("deliver", effect.message))
-            elif isinstance(effect, StartTimer):
+            elif type(effect) is StartTimer:
                 timers.add((process, effect.name))
         return state._replace(
             links=links,

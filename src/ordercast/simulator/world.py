@@ -140,19 +140,19 @@ class World:
         for effect in effects:
             if not performer.up:
                 return
-            if isinstance(effect, Transmit):
+            if type(effect) is Transmit:
                 self._transmit(process, effect)
-            elif isinstance(effect, Accept):
+            elif type(effect) is Accept:
                 message = effect.message
                 control = self._codec.control_bytes(message, effects)
                 performer.recorder.send(message, control_bytes=control)
                 self._say(f"p{process} sends {message.id}" + _to(message.destinations))
-            elif isinstance(effect, Deliver):
+            elif type(effect) is Deliver:
                 message = effect.message
                 performer.recorder.deliver(message)
                 if self.narrate is not None:
                     self.narrate(f"p{process} delivers {message.id}")
-            elif isinstance(effect, StartTimer):
+            elif type(effect) is StartTimer:
                 self._scheduled += 1
                 token = performer.timers[effect.name] = self._scheduled
                 self.at(self.now_us + effect.delay_us, self._timer, process, effect.name, token)
@@ -221,7 +221,7 @@ class World:
         it ends with the list that is kept, unless someone listens."""
         if self.narrate is None and len(self.held) >= HELD_MAX:
             return
-        if any(isinstance(e, Deliver) and e.message.id == message for e in effects):
+        if any(type(e) is Deliver and e.message.id == message for e in effects):
             return
         for held in self.processes[process].stack.held():
             if held.id == message:

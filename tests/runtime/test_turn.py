@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from ordercast import Group, Settings, TraceError
+from ordercast.protocols.disseminations.majority_acks import MajorityAcks
 from ordercast.runtime import outgoing, timers, turn
 from ordercast.runtime.connection import Connection
 from ordercast.runtime.frames import Data, Frame
@@ -261,6 +262,26 @@ def test_nobody_who_is_waited_for_waits_for_company() -> None:
 
     asyncio.run(run())
     assert sorted(ended) == ["company", "more company"]
+
+
+def test_a_bug_in_a_timer_that_is_up_at_once_ends_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What led to it is neither acknowledged nor handed out."""
+
+    def broken(acks: MajorityAcks, name: str) -> None:
+        raise ZeroDivisionError(name)
+
+    monkeypatch.setattr(MajorityAcks, "timer", broken)
+
+    async def run() -> None:
+        async with joined("a", "b", reliability="uniform") as (a, b):
+            await a.send(b"the last one that b gets")
+            with pytest.raises(ZeroDivisionError):
+                await take(b, 1)
+            link = b._node.core.links[0]
+            assert link.received == 1
+            assert link.safe == 0
+
+    asyncio.run(run())
 
 
 def test_acknowledgements_ride_only_as_long_as_there_is_a_ride(

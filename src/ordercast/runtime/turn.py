@@ -130,6 +130,8 @@ class Turn:
         core, journal = self._core, self._journal
         if (core.started or self._protocols.hurried) and not self._stopped:
             self._start_timers()
+            if self._node.failure.done():
+                return
         unreported, taken = core.unreported, core.taken
         for peer in self._everyone:
             index = peer.index

@@ -96,6 +96,11 @@ class Story:
     async def there(self, *names: str) -> None:
         await self.until(lambda: all(name in self.replicas for name in names))
 
+    async def many(self, name: str, count: int) -> None:
+        """More than may be under way."""
+        for _ in range(count):
+            await self.replicas[name].do(b"x" * 100)
+
     def counts(self, *names: str) -> list[dict[str, int]]:
         return [self.machines[name].counts for name in names]
 
@@ -265,8 +270,7 @@ def test_a_replica_that_is_away_for_long_does_not_stop_the_others(tmp_path: Path
         processes = told.begin("abc")
         await told.there("a", "b", "c")
         told.kill(processes["c"])
-        for _ in range(200):
-            await told.replicas["a"].do(b"x" * 100)
+        await told.many("a", 200)
         assert told.replicas["a"].members == ("a", "b")
         told.begin("c")
         await told.there("c")
@@ -275,6 +279,43 @@ def test_a_replica_that_is_away_for_long_does_not_stop_the_others(tmp_path: Path
         assert await told.replicas["c"].do(b"x" * 100) == 201
         await told.replicas["a"].sync()
         assert told.counts("a") == told.counts("c")
+
+    tell(story, tmp_path, settings=ordercast.Settings(window_bytes=2000))
+
+
+def test_a_replica_that_is_started_again_at_once_keeps_its_place(tmp_path: Path) -> None:
+    """However much the others have to say meanwhile, they wait for it and not for its copy."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        generation = told.replicas["a"].generation
+        told.kill(processes["c"])
+        commands = asyncio.create_task(told.many("a", 200))
+        await asyncio.sleep(1)
+        assert not commands.done()
+        told.begin("c")
+        await told.there("c")
+        await commands
+        assert told.replicas["a"].generation == generation
+        assert await told.replicas["c"].do(b"x" * 100) == 201
+
+    tell(story, tmp_path, settings=ordercast.Settings(window_bytes=2000))
+
+
+def test_one_that_nobody_here_has_met_does_not_stop_the_others(tmp_path: Path) -> None:
+    """It was away already when they were started again."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        for process in processes.values():
+            told.kill(process)
+        told.begin("a", peers=(peers := {name: told.places[name] for name in "abc"}))
+        told.begin("b", peers=peers)
+        await told.there("a", "b")
+        await told.many("a", 200)
+        assert told.replicas["a"].members == ("a", "b")
 
     tell(story, tmp_path, settings=ordercast.Settings(window_bytes=2000))
 

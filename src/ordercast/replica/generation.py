@@ -29,6 +29,8 @@ __all__ = ["ALGORITHM", "Generation", "House"]
 ALGORITHM = ("total_consensus", "direct")
 NEWCOMER_S = 60.0
 """So long nobody waits for one who has not come yet: it may be fetching a large state."""
+BACK_WITHIN_S = 2.0
+"""Whoever is started again at once is back by then, and need not fetch the state."""
 LINGER_S = 1.0
 """So long a member stays in a generation that has ended, for those who have yet to find out."""
 
@@ -198,12 +200,13 @@ class Generation:
 
     def stuck(self) -> dict[str, str]:
         """The lives of members who are away, and for whom so much is kept that all others wait."""
-        lives = self.lives or {}
+        lives, now = self.lives or {}, asyncio.get_running_loop().time()
         return {
             peer.name: lives[peer.name]
             for peer in self.node.company
             if peer.suspected
             and not peer.link.open
+            and (peer.lost_at is None or peer.broken_s(now) > BACK_WITHIN_S)
             and peer.name in lives
             and self.node.outgoing.waits_for(peer.index)
         }

@@ -163,6 +163,12 @@ class Company:
         self._note("disconnected", peer, f"lost the connection with {peer.name}")
         self.changed()
 
+    def not_there(self, peer: Peer) -> None:
+        """Its host is up, and nobody listens where it did: its process has ended. If it is started
+        again, or has moved, it is trusted again as soon as it is met."""
+        if peer.index in self._core.lives:
+            self.suspect(peer.index)
+
     def parted(self, peer: Peer, bye: Bye) -> None:
         """The peer has hung up and said why."""
         reason = " ".join(bye.reason.split())  # one line, whatever it sends

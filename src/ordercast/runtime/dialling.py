@@ -80,6 +80,8 @@ class Dialling:
             return False
         except OSError as error:  # not there yet, or not any more; a timeout is one as well
             peer.trouble = f"{peer.name} cannot be reached at {address}: {words(error)}"
+            if isinstance(error, ConnectionRefusedError):
+                self._node.company.not_there(peer)
             return False
         await connection.gone.wait()
         return connection.greeted

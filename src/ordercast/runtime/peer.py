@@ -30,6 +30,8 @@ class Peer:
         self.connection: Connection | None = None
         self.connections = 0
         """How many there have been."""
+        self.lost_at: float | None = None
+        """When the last one broke, by the loop's clock; None before that."""
         self.suspected = False
         self.dead = False
         """Declared so: it is not let in again."""
@@ -74,9 +76,16 @@ class Peer:
         if self.connection is not connection:
             return False
         self.connection = None
+        self.lost_at = asyncio.get_running_loop().time()
         self.link.cut()
         self.news()
         return True
+
+    def broken_s(self, now: float) -> float:
+        """For how long its connection has been broken; 0 if it is there, or never was."""
+        if self.connection is not None or self.lost_at is None:
+            return 0.0
+        return now - self.lost_at
 
     def acknowledged(self, ack: Ack) -> None:
         self.link.acknowledge(ack)

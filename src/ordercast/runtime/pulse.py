@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Pulse"]
 
+BACK_WITHIN_BEATS = 2
+"""Whoever is there makes a broken connection anew in much less than that."""
+
 
 class Pulse:
     def __init__(self, node: Node, peers: Mapping[int, Peer]) -> None:
@@ -45,6 +48,8 @@ class Pulse:
             if missed_since is not None:  # it is we who were away
                 peer.detector.pause(missed_since)
                 peer.detector.resume(now)
+                if peer.lost_at is not None:
+                    peer.lost_at = now
             if peer.spoke:
                 peer.spoke = False
                 peer.detector.heard(now)
@@ -65,7 +70,9 @@ class Pulse:
 
     def _look_at(self, peer: Peer, now: float) -> None:
         node = self._node
-        if peer.detector.suspects(now) or (peer.suspected and peer.connection is None):
+        gone = peer.broken_s(now) > BACK_WITHIN_BEATS * self._every_s
+        still = peer.suspected and peer.connection is None
+        if gone or still or peer.detector.suspects(now):
             node.company.suspect(peer.index)
             if peer.connection is not None:  # it may be dead at the other end only: make a new one
                 peer.connection.abort()

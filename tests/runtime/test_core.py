@@ -31,7 +31,9 @@ class Member:
         core.attach(recording=True)
         self.first_page = core.snapshot()
         self.records: list[bytes] = []
-        self.inputs = LoggedCore(core, lambda *parts: self.records.append(b"".join(parts)))
+        self.inputs = LoggedCore(
+            core, lambda *parts: self.records.append(b"".join(parts)), pytest.fail
+        )
         self.inputs.other("start")
         self.taken = [0] * SIZE
         """From each link, the packets that were handed over."""

@@ -325,7 +325,7 @@ def test_what_a_member_sent_itself_is_never_left_out_of_its_replay() -> None:
     core = Core(catalog.build("fifo", "direct", 0, 2), life="a life")
     records: list[bytes] = []
     too_many = [b""] * (BUNDLE_MESSAGES_MAX + 1)
-    inputs = LoggedCore(core, lambda *parts: records.append(b"".join(parts)))
+    inputs = LoggedCore(core, lambda *parts: records.append(b"".join(parts)), pytest.fail)
     inputs.submit(pack(1, too_many), 1, too_many, None)
     again = Core(catalog.build("fifo", "direct", 0, 2), life="a life")
     with pytest.raises(JournalError, match=r"a bundle of this member's own .* 0:1 .*afresh"):

@@ -69,7 +69,9 @@ class Deliver(Struct, frozen=True):
 
 @final
 class StartTimer(Struct, frozen=True):
-    """Call `timer(name)` after `delay_us`; a timer of the same name is replaced."""
+    """Call `timer(name)` after `delay_us`; a timer of the same name is replaced. A delay of a few
+    milliseconds lets company come: a host may make it longer while company is sure to come, and
+    end it at once if somebody waits."""
 
     name: str
     delay_us: int

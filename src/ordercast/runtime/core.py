@@ -66,6 +66,9 @@ class Core(State):
             self._perform(self.stack.handle(source, decoded))
             return
         self._at_hand = opened = Opened(message.id, *unpack(message))
+        origin, number = message.id
+        if number > self.come[origin]:
+            self.come[origin] = number
         effects = self.stack.handle(source, decoded)
         self.rows += len(opened.payloads)
         if self.recording:

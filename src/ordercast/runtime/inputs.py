@@ -31,11 +31,21 @@ _decode_other = msgspec.msgpack.Decoder(tuple[str, list[Any]]).decode
 
 
 class LoggedCore:
-    """Writes each input down, with `append`, before the core sees it."""
+    """Writes each input down, with `append`, before the core sees it.
 
-    def __init__(self, core: Core, append: Callable[..., None] | None) -> None:
+    An exception that is no peer's fault is a bug of ours, and has left the core half-way: `on_bug`
+    ends the member before anybody acts on that, and before the input is in the journal.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        append: Callable[..., None] | None,
+        on_bug: Callable[[Exception], None],
+    ) -> None:
         self.core = core
         self._append = append
+        self._on_bug = on_bug
         self._take_heads = [_TAKE.pack(TAKE, source) for source in range(core.stack.size)]
 
     def submit(
@@ -44,18 +54,32 @@ class LoggedCore:
         if self._append is not None:
             head = _encode(to)
             self._append(_SUBMIT.pack(SUBMIT, len(head)), head, bundle)
-        return self.core.submit(bundle, first, payloads, to)
+        try:
+            return self.core.submit(bundle, first, payloads, to)
+        except Exception as bug:
+            self._on_bug(bug)
+            raise
 
     def take(self, source: int, packet: bytes) -> None:
         if self._append is not None:
             self._append(self._take_heads[source], packet)
-        self.core.take(source, packet)
+        try:
+            self.core.take(source, packet)
+        except PeerError:
+            raise
+        except Exception as bug:
+            self._on_bug(bug)
+            raise
 
     def other(self, name: str, *arguments: Any) -> None:
         """Any of the rarer inputs, by the name of the core's method."""
         if self._append is not None:
             self._append(bytes((OTHER,)), _encode((name, arguments)))
-        getattr(self.core, name)(*arguments)
+        try:
+            getattr(self.core, name)(*arguments)
+        except Exception as bug:
+            self._on_bug(bug)
+            raise
 
 
 _OTHERS = frozenset(

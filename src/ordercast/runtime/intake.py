@@ -21,7 +21,7 @@ CROWD = 16
 class Intake:
     """Whatever comes may deliver something, and so it ends the bundle that is being filled. If
     there is much in that already, it waits until the bundle leaves, so that whoever sends a lot
-    sends large bundles."""
+    sends large bundles; but not if someone waits for word of it."""
 
     def __init__(self, node: Node, inputs: LoggedCore) -> None:
         self._node = node
@@ -39,10 +39,11 @@ class Intake:
     def take(self, peer: Peer, data: Data) -> None:
         self._packets += [(peer, packet) for packet in peer.link.receive(data)]
         peer.news()
-        if data.hurry:
-            self._node.turn.hurry(peer)
         slot = self._outgoing.slot
-        if slot is None or len(slot.payloads) < CROWD:
+        if data.hurry:
+            self.see_to_all()
+            self._node.turn.hurry(peer)
+        elif slot is None or len(slot.payloads) < CROWD:
             self.see_to_all()
 
     def timer_ended(self, name: str) -> None:

@@ -66,7 +66,8 @@ class Node:
         nobody awaits anything, the journal cannot be written, or the others gave it up."""
         self.journal = journal
         self.handout = Handout(self)
-        self._inputs = inputs = LoggedCore(core, journal.append if journal is not None else None)
+        append = journal.append if journal is not None else None
+        self._inputs = inputs = LoggedCore(core, append, self.fail)
         self.company = Company(
             self, inputs, weather=weather, seed=f"{seed}/{self.me}", on_change=on_presence
         )

@@ -268,7 +268,7 @@ class Outgoing:
         waiters = self._waiters.setdefault(slot.number, [])
         waiters.append(waiter)
         try:
-            while slot.number > self._safe or not condition():
+            while not slot.number or slot.number > self._safe or not condition():
                 self._node.check_alive()
                 waiter.clear()
                 await waiter.wait()

@@ -47,8 +47,8 @@ class Peer:
         """Something has come from it since the last heartbeat."""
         self.silent = True
         """Nothing was written to it since the last heartbeat."""
-        self.waits = False
-        """Its application waits to hear from us what became of its messages."""
+        self.waits_for = 0
+        """Its application waits to hear from us what became of its bundles up to this one."""
         self.reported = 0
         """What it was last told of how many of its bytes the application here has taken."""
         self.reported_at = 0.0

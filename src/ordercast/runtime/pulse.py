@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ordercast.errors import TraceError
 from ordercast.runtime.detector import Attention
 
 if TYPE_CHECKING:
@@ -43,6 +42,13 @@ class Pulse:
         now = loop.time()
         if self._timer is not None:
             self.lag_s = max(now - self._timer.when(), 0.0)
+        self._timer = loop.call_later(self._every_s, self.beat)
+        try:
+            self._look_around(now)
+        except Exception as bug:
+            self._node.fail(bug)
+
+    def _look_around(self, now: float) -> None:
         missed_since = self._attention.missed_since(now)
         for peer in self._peers.values():
             if missed_since is not None:  # it is we who were away
@@ -59,14 +65,10 @@ class Pulse:
             if peer.index in self._node.core.lives and not peer.dead:
                 self._look_at(peer, now)
         self._node.company.look(now)
-        self._timer = loop.call_later(self._every_s, self.beat)
         if self._node.journal is not None:
             self._node.journal.look()
         if self.log is not None:
-            try:
-                self.log.look()
-            except TraceError as error:
-                self._node.fail(error)
+            self.log.look()
 
     def _look_at(self, peer: Peer, now: float) -> None:
         node = self._node

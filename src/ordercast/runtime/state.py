@@ -32,7 +32,7 @@ _RENAMED = {"_fresh": "unreported"}
 """In snapshots of older releases."""
 _ATTACHED = (
     *("spans", "started", "clock_us", "recording", "excerpt_chars", "carry", "codec"),
-    *("_at_hand", "_own"),
+    *("_at_hand", "_own", "come"),
 )
 
 
@@ -92,6 +92,8 @@ class State:
         """The bundle that was looked into last."""
         self._own: dict[MessageId, Opened] = {}
         """Those of our own that are not delivered yet."""
+        self.come = [0] * self.stack.size
+        """By origin, the last bundle that has come here since this member started."""
 
     def snapshot(self) -> bytes:
         """The whole state. Only ever read back by `restore`, from a file of this member's own."""

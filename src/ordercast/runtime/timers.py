@@ -30,10 +30,10 @@ class Timers:
         self._running: dict[str, asyncio.TimerHandle] = {}
         self._ends: dict[str, float] = {}
         """When each of them should end, by the loop's clock."""
-        self._short: set[str] = set()
-        """Those of them that only wait for company."""
+        self._short: dict[str, None] = {}
+        """Those of them that only wait for company, in the order in which they were started."""
         self.hurried = False
-        """Whether nobody is to wait for company: `start`, even if there is nothing new."""
+        """Whether the next `start` ends the short ones: someone waits for word from us."""
 
     def __len__(self) -> int:
         """How many are running."""
@@ -43,33 +43,43 @@ class Timers:
         """Someone waits for word from us."""
         self.hurried = True
 
-    def start(self) -> None:
+    def start(self, *, now: bool = True) -> None:
         """Those that the protocol has asked for; one of the same name is replaced. One that is up
-        at once ends here and now, and the protocol may ask for more then."""
-        started, self._core.started = self._core.started, []
-        hurried, self.hurried = self.hurried, False
-        if hurried:
-            started += self._short
-        now = self._loop.time()
-        short_s = 0.0 if hurried else RIDE_S if self._outgoing.keeps_sending() else None
+        at once ends here, or without `now` with the next turn; the protocol may ask for more."""
+        started, self._core.started = dict.fromkeys(self._core.started), []
+        if self.hurried:
+            started |= self._short
+        short_s = 0.0 if self.hurried else RIDE_S if self._outgoing.keeps_sending() else None
+        self.hurried = False
+        time_s = self._loop.time()
         up: list[str] = []
         for name in started:
-            self._short.discard(name)
-            delay_us = self._core.timers.get(name)
-            if delay_us is None:
-                if name in self._running:
-                    self._running.pop(name).cancel()
-                continue
-            delay_s = delay_us / 1e6
-            if delay_s < RIDE_S:
-                self._short.add(name)
-                delay_s = delay_s if short_s is None else short_s
-            if delay_s > 0:
-                self.run(name, now, now + delay_s)
-            else:
+            self._short.pop(name, None)
+            delay_s = self._delay_s(name, short_s)
+            if delay_s is None:
+                self._cancel(name)
+            elif delay_s <= 0 and now:
                 up.append(name)
+            else:
+                self.run(name, time_s, time_s + delay_s)
         for name in up:
             self._end(name)
+
+    def _delay_s(self, name: str, short_s: float | None) -> float | None:
+        """In how long it is to end; None if the protocol has let it end already."""
+        delay_us = self._core.timers.get(name)
+        if delay_us is None:
+            return None
+        delay_s = delay_us / 1e6
+        if delay_s >= RIDE_S:
+            return delay_s
+        self._short[name] = None
+        return delay_s if short_s is None else short_s
+
+    def _cancel(self, name: str) -> None:
+        running = self._running.pop(name, None)
+        if running is not None:
+            running.cancel()
 
     def run(self, name: str, now: float, end: float) -> None:
         """One that runs and is put off, as most are again and again, runs on to its old end, and
@@ -100,8 +110,6 @@ class Timers:
             self._end(name)
 
     def _end(self, name: str) -> None:
-        running = self._running.pop(name, None)
-        if running is not None:
-            running.cancel()
-        self._short.discard(name)
+        self._cancel(name)
+        self._short.pop(name, None)
         self._on_end(name)

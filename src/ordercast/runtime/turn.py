@@ -151,11 +151,11 @@ class Turn:
             journal.commit(partial(self._release, self._mark(), spans))
 
     def _start_timers(self) -> None:
-        """What those that are up at once lead to leaves with this turn."""
+        """What those that are up at once lead to leaves with this turn; what is asked for then may
+        be up at once as well, and waits for the next."""
         self._stirred = True
         self._protocols.start()
-        while self._core.started:
-            self._protocols.start()
+        self._protocols.start(now=False)
         self._stirred = False
 
     def _cut(self, journal: Journal, spans: list[Span]) -> None:
@@ -170,8 +170,8 @@ class Turn:
             journal.cut(self._core.snapshot(), after=sync)
 
     def hurry(self, peer: Peer) -> None:
-        """This peer's application waits for word from us: nothing is put off."""
-        peer.waits = True
+        """This peer's application waits for word from us of what has come: nothing is put off."""
+        peer.waits_for = self._core.come[peer.index]
         self._protocols.hurry()
 
     def took(self, origin: int) -> None:
@@ -254,7 +254,7 @@ class Turn:
 
     def _may_report(self, peer: Peer) -> bool:
         """Whether what there is to report leaves with this turn: it is waited for, or it rides."""
-        return peer.waits or (
+        return peer.waits_for > 0 or (
             peer.link.sent > peer.link.cleared
             and self._loop.time() - peer.reported_at >= REPORT_EVERY_S
         )
@@ -262,7 +262,9 @@ class Turn:
     def _report(self, peer: Peer) -> None:
         peer.reported = self._core.taken[peer.index]
         peer.reported_at = self._loop.time()
-        peer.waits = False
+        unreported = self._core.unreported[peer.index]
+        if unreported and unreported[-1] >= peer.waits_for:
+            peer.waits_for = 0
         self._inputs.other("report", peer.index, peer.reported)
 
     def _timer_ends(self, name: str) -> None:

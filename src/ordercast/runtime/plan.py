@@ -150,6 +150,8 @@ class Outcome(Struct, frozen=True):
     obstacle: str | None
     """Why not, if they did not."""
     members: tuple[MemberOutcome, ...]
+    undelivered: str | None
+    """Why a part of what was sent never will be, though the living came to rest."""
     crashed: tuple[Crash, ...]
     """Who is dead for good, by plan or not."""
     killed: frozenset[int]

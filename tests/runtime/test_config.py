@@ -42,7 +42,6 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         [node]
         listen = "127.0.0.1"
         keys = "keys"
-        insecure = true
         journal = "journals/{{me}}"
         sync = "disk"
         trace = "{tmp_path}/elsewhere"
@@ -61,7 +60,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         "reliability": "best_effort",
         "listen": "127.0.0.1",
         "keys": tmp_path / "keys",
-        "insecure": True,
+        "insecure": False,
         "journal": tmp_path / "journals" / "b",
         "sync": "disk",
         "trace": tmp_path / "elsewhere",
@@ -70,6 +69,11 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     }
     assert config.status == tmp_path / "journals" / "b.status"
     assert config.metrics == Address("127.0.0.1", 9100)
+
+
+def test_plain_tcp_on_purpose(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GROUP + MEMBERS + "[node]\ninsecure = true\n"), me="a")
+    assert (config.join["keys"], config.join["insecure"]) == (None, True)
 
 
 def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
@@ -97,6 +101,10 @@ def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
         (
             GROUP + MEMBERS + '[node]\nsync = "no"\n',
             "node.sync: there is no 'no'; choose 'write' or 'disk'",
+        ),
+        (
+            GROUP + MEMBERS + '[node]\nkeys = "keys"\ninsecure = true\n',
+            "node.insecure: keys are for TLS, and this is for going without: leave one of them out",
         ),
         (GROUP + MEMBERS + "[node]\ntimeout_s = 0\n", "node.timeout_s: 0 s: choose more than 0"),
         (GROUP + MEMBERS + '[node]\nmetrics = "x"\n', "node.metrics: 'x' is no address"),

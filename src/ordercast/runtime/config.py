@@ -95,6 +95,11 @@ def load(path: Path, *, me: str) -> Config:
         raise UsageError(f"{path}, [group]: {error}") from None
     peers = _peers(path, file, me)
     journal = _place(here, node.journal, me)
+    if node.insecure and node.keys is not None:
+        raise UsageError(
+            f"{path}, node.insecure: keys are for TLS, and this is for going without: leave one of "
+            "them out"
+        )
     if not node.timeout_s > 0:
         raise UsageError(f"{path}, node.timeout_s: {node.timeout_s:g} s: choose more than 0")
     return Config(

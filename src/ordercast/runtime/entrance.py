@@ -23,7 +23,7 @@ from ordercast.runtime.node import HOST
 
 __all__ = ["Entrance"]
 
-_PORTLESS = re.compile(r"[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
+_PORTLESS = re.compile(r"[0-9]+\.[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
 
 
 class Entrance:

@@ -76,6 +76,26 @@ def test_plain_tcp_on_purpose(tmp_path: Path) -> None:
     assert (config.join["keys"], config.join["insecure"]) == (None, True)
 
 
+def test_members_in_another_file_are_looked_for_beside_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file = written(tmp_path, GROUP + 'peers = "members.toml"\n')
+    with pytest.raises(UsageError) as raised:
+        load(file, me="a")
+    others = tmp_path / "members.toml"
+    assert str(raised.value) == (
+        f"{file}, group.peers: {others} cannot be read: No such file or directory"
+    )
+    others.write_text(MEMBERS)
+    assert load(file, me="a").join["peers"] == others
+    with pytest.raises(
+        UsageError, match=r"group\.peers: .*members\.toml, \[members\]: 'x' is not one"
+    ):
+        load(file, me="x")
+
+
 def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +192,7 @@ def test_without_a_runtime_directory_the_socket_is_in_one_of_this_user(
         ),
         (GROUP, "nothing says who the members are: write a table [members], or group.peers"),
         (GROUP + 'peers = "via:x:1?size=2"\n' + MEMBERS, "both [members] and group.peers say who"),
+        (GROUP + 'peers = ""\n' + MEMBERS, "both [members] and group.peers say who"),
         (GROUP + '[members]\nb = "127.0.0.1:1"\n', "[members]: 'a' is not one of b"),
         (GROUP + '[members]\na = "nowhere"\n', "members.a: 'nowhere' is no address"),
         (GROUP + "[members]\na = 7001\n", 'members.a: write "host:port" in quotes, not the n'),

@@ -200,22 +200,29 @@ def _wanted(table: str, field: str) -> str:
 def _peers(path: Path, file: _File, me: str) -> Path | str:
     text = file.group.peers
     if (text is None) == (file.members is None):
-        both = "both [members] and group.peers say" if text else "nothing says"
+        both = "both [members] and group.peers say" if text is not None else "nothing says"
         raise UsageError(
             f"{path}: {both} who the members are: write a table [members], or group.peers"
         )
     if text is None:
-        listed = from_toml(path)
-        if me not in listed.known:
-            raise UsageError(f"{path}, [members]: {me!r} is not one of {', '.join(listed.known)}")
-        return path
+        return _listed(path, me)
     try:
+        if text.endswith(".toml"):
+            return _listed(path.resolve().parent / text, me)
         parse_text(text, ask=_nobody)
     except UsageError as error:
         raise UsageError(f"{path}, group.peers: {error}") from None
     if text.startswith("registry:"):
         return f"registry:{path.resolve().parent / text.removeprefix('registry:')}"
     return text
+
+
+def _listed(path: Path, me: str) -> Path:
+    """The file itself, once it names this member."""
+    listed = from_toml(path)
+    if me not in listed.known:
+        raise UsageError(f"{path}, [members]: {me!r} is not one of {', '.join(listed.known)}")
+    return path
 
 
 async def _nobody(address: Address) -> Answer:

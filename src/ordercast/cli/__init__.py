@@ -48,7 +48,7 @@ VERBS = {
 } | {"import": "ordercast.cli.import_"}
 """And the module of each, which is loaded when it is needed."""
 
-_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What can be wrong with a file that is open, whose name the system does not tell."""
 
 

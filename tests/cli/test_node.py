@@ -410,6 +410,39 @@ def test_a_killed_member_comes_back_and_replays(tmp_path: Path) -> None:
             wait_until(lambda: again.lines() == ["a:2 two", "a:3 three"])
 
 
+@pytest.mark.parametrize("options", [(), ("--replay-from", "2")])
+def test_who_remembers_leaves_when_all_that_is_here_is_printed(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """What is left for the next life need not be left for it."""
+    count = 30_000
+    file = group_file(tmp_path, "a", order="fifo", node='journal = "journals/{me}"')
+    lines = [f"a:{number + 1} {number}" for number in range(count)]
+    with members(file, "a") as (a,):
+        a.say(*(b"%d" % number for number in range(count)))
+        a.end_input()
+        assert a.ends_with() == 0
+        assert a.lines() == lines
+    with members(file, "a", options=options) as (again,):
+        again.end_input()
+        assert again.ends_with() == 0
+        assert again.lines() == (lines[1:] if options else [])
+
+
+def test_a_slow_reader_gets_all_before_a_member_leaves(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    file = group_file(tmp_path, "a", "b", order="fifo")
+    with members(file, "a", "b", stdout_of_b=writing) as (a, b):
+        os.close(writing)
+        a.say(*(b"x" * 1000 for _ in range(300)))
+        wait_until(lambda: ask(tmp_path / "b.status").delivered == 300)
+        b.end_input()
+        time.sleep(6)  # longer than a member that is told to leave waits for its reader
+        with os.fdopen(reading, "rb") as reader:
+            assert len(reader.readlines()) == 300
+        assert b.ends_with() == 0
+
+
 def test_metrics_and_keys_and_logs(tmp_path: Path) -> None:
     make_group(tmp_path / "keys", "orders", ["a"], days=2)
     [port] = ports(1)

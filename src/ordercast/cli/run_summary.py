@@ -16,9 +16,10 @@ def summary_of(plan: Plan, outcome: Outcome) -> str:
     held = max((member.held_max for member in outcome.members), default=0)
     rest = "came to rest" if outcome.quiesced else "did not come to rest"
     why = "" if outcome.obstacle is None else f": {outcome.obstacle}"
+    came = "1 delivery" if delivered == 1 else f"{delivered} deliveries"
     line = (
         f"{counted(plan.processes, 'process')}, {plan.ordering} over {plan.dissemination}: "
-        f"{counted(sent, 'message')} sent, {delivered} deliveries, up to {held} held at once; "
+        f"{counted(sent, 'message')} sent, {came}, up to {held} held at once; "
         f"{rest} in {outcome.duration_s:.1f} s{why}"
     )
     lines = [line]

@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -504,6 +505,15 @@ def test_what_is_in_the_way_shows_before_anyone_joins(
     )
 
 
+def without_a_resolver(known: Callable[..., Any]) -> Callable[..., Any]:
+    def look_up(host: Any, *rest: Any, **options: Any) -> Any:
+        if host == "no.such.host.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return known(host, *rest, **options)
+
+    return look_up
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -512,7 +522,23 @@ def test_what_is_in_the_way_shows_before_anyone_joins(
         (["group.toml", "--me", "x"], "group.toml, [members]: 'x' is not one of a"),
         (["gone.toml", "--me", "a"], "gone.toml cannot be read: No such file or directory"),
         (["gone.status", "--status"], "no member answers at gone.status: is it running"),
-        (["group.toml", "--me", "a", "--replay-from", "1"], "journal"),
+        (
+            ["group.toml", "--me", "a", "--replay-from", "1"],
+            "--replay-from: group.toml names no journal to replay from: give node.journal",
+        ),
+        (["group.toml", "--me", "a", "--replay-from", "0"], "0: positions are counted from 1"),
+        (
+            ["abroad.toml", "--me", "a"],
+            "10.1.2.3 is not on this machine, and without keys everything would travel in",
+        ),
+        (
+            ["measured.toml", "--me", "a"],
+            "metrics cannot be served at no.such.host.invalid:9100: Name or service not known",
+        ),
+        (
+            ["lost.toml", "--me", "a"],
+            "group.toml: it is a file: name a directory that all members can write to",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -522,8 +548,17 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     arguments: list[str],
     said: str,
 ) -> None:
-    group_file(tmp_path, "a")
+    group = group_file(tmp_path, "a").read_text()
+    metrics = 'metrics = "no.such.host.invalid:9100"'
+    files = {
+        "abroad.toml": f'{group}listen = "10.1.2.3"\n',
+        "measured.toml": f"{group}{metrics}\n",
+        "lost.toml": '[group]\nname = "orders"\npeers = "registry:group.toml?size=1"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(socket, "getaddrinfo", without_a_resolver(socket.getaddrinfo))
     assert main(["node", *arguments]) == 2
     out, complaint = capsys.readouterr()
     assert out == ""

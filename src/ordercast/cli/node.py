@@ -81,10 +81,22 @@ def act(options: argparse.Namespace) -> int:
         raise OrdercastError("which member is this? Say --me NAME")
     require_open_files(OPEN_FILES)
     config = load(options.file, me=options.me)
+    _check_replay(options, config)
     _set_up_logging(options, config)
     with _runner() as runner:
         runner.run(_Member(config, options).run())
     return 0
+
+
+def _check_replay(options: argparse.Namespace, config: Config) -> None:
+    if options.replay_from is None:
+        return
+    if options.replay_from < 1:
+        raise UsageError(f"--replay-from {options.replay_from}: positions are counted from 1")
+    if config.join["journal"] is None:
+        raise UsageError(
+            f"--replay-from: {options.file} names no journal to replay from: give node.journal"
+        )
 
 
 class _Member:

@@ -99,8 +99,30 @@ def test_a_directory_that_cannot_be_is_told(
 ) -> None:
     file = tmp_path / "keys"
     file.write_text("")
-    assert main(["keys", str(file), "--group", "orders", "a"]) == 2
-    assert capsys.readouterr().err.startswith("ordercast keys: ")
+    for directory in (file, file / "deeper"):
+        assert main(["keys", str(directory), "--group", "orders", "a"]) == 2
+        assert capsys.readouterr().err == (
+            f"ordercast keys: no keys can be written to {directory}: {file} is a file: name a "
+            "directory\n"
+        )
+    assert main(["keys", "/proc/keys-of", "--group", "orders", "a"]) == 2
+    assert capsys.readouterr().err == (
+        "ordercast keys: no keys can be written to /proc/keys-of: No such file or directory: name "
+        "another directory\n"
+    )
+
+
+def test_a_broken_list_is_told_without_the_words_of_a_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["keys", str(tmp_path), "--group", "orders", "a"])
+    (tmp_path / "revoked.pem").write_text("junk")
+    capsys.readouterr()
+    assert main(["keys", str(tmp_path), "--group", "orders", "--revoke", "a"]) == 2
+    assert capsys.readouterr().err == (
+        f"ordercast keys: {tmp_path}/revoked.pem is no list of revoked certificates: put the last "
+        "one there again; or move it away, and revoke all that were on it anew\n"
+    )
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:

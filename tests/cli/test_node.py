@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -410,6 +411,39 @@ def test_a_killed_member_comes_back_and_replays(tmp_path: Path) -> None:
             wait_until(lambda: again.lines() == ["a:2 two", "a:3 three"])
 
 
+@pytest.mark.parametrize("options", [(), ("--replay-from", "2")])
+def test_who_remembers_leaves_when_all_that_is_here_is_printed(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """What is left for the next life need not be left for it."""
+    count = 30_000
+    file = group_file(tmp_path, "a", order="fifo", node='journal = "journals/{me}"')
+    lines = [f"a:{number + 1} {number}" for number in range(count)]
+    with members(file, "a") as (a,):
+        a.say(*(b"%d" % number for number in range(count)))
+        a.end_input()
+        assert a.ends_with() == 0
+        assert a.lines() == lines
+    with members(file, "a", options=options) as (again,):
+        again.end_input()
+        assert again.ends_with() == 0
+        assert again.lines() == (lines[1:] if options else [])
+
+
+def test_a_slow_reader_gets_all_before_a_member_leaves(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    file = group_file(tmp_path, "a", "b", order="fifo")
+    with members(file, "a", "b", stdout_of_b=writing) as (a, b):
+        os.close(writing)
+        a.say(*(b"x" * 1000 for _ in range(300)))
+        wait_until(lambda: ask(tmp_path / "b.status").delivered == 300)
+        b.end_input()
+        time.sleep(6)  # longer than a member that is told to leave waits for its reader
+        with os.fdopen(reading, "rb") as reader:
+            assert len(reader.readlines()) == 300
+        assert b.ends_with() == 0
+
+
 def test_metrics_and_keys_and_logs(tmp_path: Path) -> None:
     make_group(tmp_path / "keys", "orders", ["a"], days=2)
     [port] = ports(1)
@@ -471,6 +505,15 @@ def test_what_is_in_the_way_shows_before_anyone_joins(
     )
 
 
+def without_a_resolver(known: Callable[..., Any]) -> Callable[..., Any]:
+    def look_up(host: Any, *rest: Any, **options: Any) -> Any:
+        if host == "no.such.host.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return known(host, *rest, **options)
+
+    return look_up
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -479,7 +522,23 @@ def test_what_is_in_the_way_shows_before_anyone_joins(
         (["group.toml", "--me", "x"], "group.toml, [members]: 'x' is not one of a"),
         (["gone.toml", "--me", "a"], "gone.toml cannot be read: No such file or directory"),
         (["gone.status", "--status"], "no member answers at gone.status: is it running"),
-        (["group.toml", "--me", "a", "--replay-from", "1"], "journal"),
+        (
+            ["group.toml", "--me", "a", "--replay-from", "1"],
+            "--replay-from: group.toml names no journal to replay from: give node.journal",
+        ),
+        (["group.toml", "--me", "a", "--replay-from", "0"], "0: positions are counted from 1"),
+        (
+            ["abroad.toml", "--me", "a"],
+            "10.1.2.3 is not on this machine, and without keys everything would travel in",
+        ),
+        (
+            ["measured.toml", "--me", "a"],
+            "metrics cannot be served at no.such.host.invalid:9100: Name or service not known",
+        ),
+        (
+            ["lost.toml", "--me", "a"],
+            "group.toml: it is a file: name a directory that all members can write to",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -489,8 +548,17 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     arguments: list[str],
     said: str,
 ) -> None:
-    group_file(tmp_path, "a")
+    group = group_file(tmp_path, "a").read_text()
+    metrics = 'metrics = "no.such.host.invalid:9100"'
+    files = {
+        "abroad.toml": f'{group}listen = "10.1.2.3"\n',
+        "measured.toml": f"{group}{metrics}\n",
+        "lost.toml": '[group]\nname = "orders"\npeers = "registry:group.toml?size=1"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(socket, "getaddrinfo", without_a_resolver(socket.getaddrinfo))
     assert main(["node", *arguments]) == 2
     out, complaint = capsys.readouterr()
     assert out == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,41 @@ def test_where_nobody_listens_there_is_nothing_to_complain_of(closed: str, tmp_p
         assert done.returncode == 0
         assert b"Traceback" not in done.stderr
     assert (tmp_path / "out.csv").read_text().startswith("run,")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("verify t --here --order fifo", 1),
+        ("verify t --here --order fifo --json", 1),
+        ("run --here --messages 2", 0),
+        ("node group.toml --me a --json", 0),
+        ("simulate --story", 0),
+    ],
+)
+def test_without_a_stdout_the_exit_code_is_the_answer(
+    words: str, code: int, tmp_path: Path
+) -> None:
+    write(tmp_path / "t", [BROKEN])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    file = f'[group]\nname = "orders"\n[members]\na = "127.0.0.1:{port}"\n'
+    (tmp_path / "group.toml").write_text(file)
+    command = f"{sys.executable} -m ordercast {words} >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, input=b"one\ntwo\n", cwd=tmp_path
+    )
+    assert done.returncode == code, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_stdout_that_cannot_be_written_is_named() -> None:
+    command = f"{sys.executable} -m ordercast algorithms 1< /dev/null"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "ordercast algorithms: bad file descriptor, while stdout or a file was written\n"
+    )
 
 
 def test_total_order_is_told_beside_the_ladder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -48,6 +49,49 @@ def test_a_run_with_faults_ends_with_verdicts(tmp_path: Path) -> None:
     assert [sent.count(process) for process in range(3)] == [230] * 3
     kinds = [event.kind for event in trace.events if event.process == 1]
     assert kinds.count("crash") == kinds.count("recover") == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "why", "instead"),
+    [
+        (
+            "total",
+            "p0 is gone, and total_coordinator relies on it",
+            "--order total --reliability uniform goes on while more than half are up",
+        ),
+        (
+            "synchronous",
+            "p0 is gone, and synchronous relies on everyone",
+            "no synchronous ordering goes on then",
+        ),
+    ],
+)
+@pytest.mark.timeout(200)
+def test_whoever_everyone_relies_on_is_missed_in_words(
+    order: str, why: str, instead: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was promised holds, and most of what was sent has come to nobody."""
+    command = ["run", "--here", "--order", order, "--faults", "kill:0@300ms", "--json"]
+    assert main([*command, "--trace", str(tmp_path / "trace")]) == 0
+    undelivered = f"{why}: what the others still held was never delivered"
+    told = capsys.readouterr()
+    assert f"\n{undelivered}; {instead}\n" in told.err
+    assert json.loads(told.out)["undelivered"] == undelivered
+    assert f"<li>{undelivered}</li>" in (tmp_path / "trace" / "report.html").read_text()
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize(
+    ("order", "faults"), [("total", "kill:1@300ms"), ("total_lamport", "kill:0@300ms+200ms")]
+)
+def test_whoever_nobody_relies_on_or_comes_back_is_not_missed(
+    order: str, faults: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "--here", "--order", order, "--faults", faults, "--json"]
+    assert main([*command, "--trace", str(tmp_path / "trace")]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["undelivered"] is None
+    assert "never delivered" not in told.err
 
 
 @pytest.mark.parametrize(

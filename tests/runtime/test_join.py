@@ -229,6 +229,8 @@ def test_why_a_message_is_held() -> None:
         ({"peers": "nowhere"}, "does not say who the members are"),
         ({"me": "x"}, "'x' is not in the list"),
         ({"keys": "/nowhere"}, "ordercast keys"),
+        ({"keys": "/nowhere", "insecure": True}, "keys are for TLS, and insecure=True is"),
+        ({"insecure": "no"}, "insecure='no': give True or False"),
         ({"journal": "j", "sync": "disc"}, "sync='disc': choose one of 'write' and 'disk'"),
         ({"sync": "disk"}, "give journal=DIR as well"),
         ({"replay_from": 3}, "nothing to replay: give journal=DIR as well"),

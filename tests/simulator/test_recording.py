@@ -9,6 +9,7 @@ import pytest
 from ordercast import simulator
 from ordercast.errors import UsageError
 from ordercast.oracle import judge
+from ordercast.protocols import catalog
 from ordercast.simulator import Crash, Network, Plan, Traffic, record
 from ordercast.trace import Trace, TraceWriter
 
@@ -69,6 +70,18 @@ def test_a_run_that_lost_its_majority_has_not_come_to_rest(
     assert "violated" not in outcomes.values()
     if not rest:
         assert outcomes["validity"] == "unknown"
+
+
+@pytest.mark.parametrize("dead", range(3))
+@pytest.mark.parametrize("ordering", catalog.ORDERINGS)
+def test_the_catalog_knows_whose_crash_leaves_others_waiting(ordering: str, dead: int) -> None:
+    to = catalog.ORDERINGS[ordering].destinations
+    traffic = Traffic(20, destinations="one" if to == "one" else "everyone")
+    plan = Plan(3, 7, crashes=(Crash(dead, at_us=40_000),), traffic=traffic)
+    manifest = record(plan, order=ordering).manifest
+    assert manifest.quiesced
+    waiting = {wait["process"] for wait in manifest.extra["waiting"]} - {dead}
+    assert bool(waiting) == (catalog.forsaken(ordering, {dead}) is not None)
 
 
 def test_it_can_be_written_and_read_again(tmp_path: Path) -> None:

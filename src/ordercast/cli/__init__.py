@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ordercast import __version__
@@ -48,7 +49,7 @@ VERBS = {
 } | {"import": "ordercast.cli.import_"}
 """And the module of each, which is loaded when it is needed."""
 
-_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What can be wrong with a file that is open, whose name the system does not tell."""
 
 
@@ -65,6 +66,19 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 action, f"invalid choice: {value!r}{near}: choose from {', '.join(words)}"
             )
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """An empty path would be taken for the working directory, and is mostly a variable of the
+        shell that is not set."""
+        if action.type is Path and not arg_string:
+            raise argparse.ArgumentError(action, "'' is no path: name one")
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            if action.type not in (int, float):
+                raise
+            what = "a whole number" if action.type is int else "a number"
+            raise argparse.ArgumentError(action, f"{arg_string!r} is not {what}") from None
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """What nobody knows is told by the verb that was given it, which knows its own flags."""

@@ -19,9 +19,12 @@ def parsed_faults(parse: Callable[[str], Parsed], plan: str) -> Parsed:
     """As `parse` has it; if only units are lacking, the error says so."""
     try:
         return parse(plan)
-    except UsageError:
+    except UsageError as error:
         mended = _BARE_TIME.sub(r"\1ms", plan)
         if mended == plan:
             raise
-        parse(mended)
+        try:
+            parse(mended)
+        except UsageError:  # there is more to mend, and that is what was typed
+            raise error from None
     raise UsageError(f"--faults {plan!r}: a time needs its unit (us, ms or s), such as {mended!r}")

@@ -1,9 +1,10 @@
 """Be one member of a group that a TOML file describes: lines in are sent, deliveries come out.
 
 Lines on stdin are messages; what is delivered is printed, whoever sent it. At the end of stdin the
-member leaves when everyone present has delivered what it sent, unless it is told to stay; on
-SIGTERM, SIGINT and SIGHUP it leaves at once, with exit code 0; nohup keeps SIGHUP from it. It
-tells systemd when it has joined (`Type=notify`), and that it does not hang (`WatchdogSec=`).
+member leaves when everyone present has delivered what it sent and all that was delivered here is
+printed, unless it is told to stay; on SIGTERM, SIGINT and SIGHUP it leaves at once, with exit code
+0; nohup keeps SIGHUP from it. It tells systemd when it has joined (`Type=notify`), and that it does
+not hang (`WatchdogSec=`).
 
 example:
   ordercast node group.toml --me a --stay
@@ -80,10 +81,22 @@ def act(options: argparse.Namespace) -> int:
         raise OrdercastError("which member is this? Say --me NAME")
     require_open_files(OPEN_FILES)
     config = load(options.file, me=options.me)
+    _check_replay(options, config)
     _set_up_logging(options, config)
     with _runner() as runner:
         runner.run(_Member(config, options).run())
     return 0
+
+
+def _check_replay(options: argparse.Namespace, config: Config) -> None:
+    if options.replay_from is None:
+        return
+    if options.replay_from < 1:
+        raise UsageError(f"--replay-from {options.replay_from}: positions are counted from 1")
+    if config.join["journal"] is None:
+        raise UsageError(
+            f"--replay-from: {options.file} names no journal to replay from: give node.journal"
+        )
 
 
 class _Member:
@@ -94,6 +107,7 @@ class _Member:
         self._addressed: bool = options.addressed
         self._line = _json_line if options.json else _text_line
         self._told = ""
+        self._writing = False
         self._supervisor = Supervisor()
         self._log_json: bool = options.log_json
 
@@ -172,6 +186,7 @@ class _Member:
                 print(f"line {number} was not sent: {error}", file=sys.stderr, flush=True)
         if not self._stay:
             await self._until_delivered(group)
+            await self._until_printed(group)
 
     async def _until_delivered(self, group: Group) -> None:
         """By everyone present, this member included; whoever is away is not waited for."""
@@ -191,10 +206,20 @@ class _Member:
                 )
             await asyncio.sleep(POLL_S)
 
+    async def _until_printed(self, group: Group) -> None:
+        """What is here by now: whoever reads it, a replay too, takes the time that it takes."""
+        here = group.status().delivered
+        while True:
+            if group.status().taken >= here and not self._writing:
+                return
+            await asyncio.sleep(POLL_S)
+
     async def _print(self, group: Group) -> None:
         """Whoever reads slowly slows the senders down, and not our heartbeats."""
         async for batch in group.batches():
+            self._writing = True
             await write("".join(map(self._line, batch)).encode())
+            self._writing = False
 
 
 @contextlib.asynccontextmanager

@@ -173,7 +173,7 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
             trouble = _save(judgement, directory, page)
     with answering(judgement.exit_code):
         if options.json:
-            print(json.dumps(judgement.to_json()))
+            print(json.dumps(judgement.to_json() | {"undelivered": outcome.undelivered}))
         else:
             print_judgement(judgement)
         if follower is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ordercast.cli.words import counted
+from ordercast.errors import UsageError
+from ordercast.protocols import catalog
 from ordercast.runtime.plan import Outcome, Plan
 
 __all__ = ["summary_of"]
@@ -14,9 +16,10 @@ def summary_of(plan: Plan, outcome: Outcome) -> str:
     held = max((member.held_max for member in outcome.members), default=0)
     rest = "came to rest" if outcome.quiesced else "did not come to rest"
     why = "" if outcome.obstacle is None else f": {outcome.obstacle}"
+    came = "1 delivery" if delivered == 1 else f"{delivered} deliveries"
     line = (
         f"{counted(plan.processes, 'process')}, {plan.ordering} over {plan.dissemination}: "
-        f"{counted(sent, 'message')} sent, {delivered} deliveries, up to {held} held at once; "
+        f"{counted(sent, 'message')} sent, {came}, up to {held} held at once; "
         f"{rest} in {outcome.duration_s:.1f} s{why}"
     )
     lines = [line]
@@ -31,4 +34,16 @@ def summary_of(plan: Plan, outcome: Outcome) -> str:
         )
     unplanned = (crash for crash in outcome.crashed if crash.process not in outcome.killed)
     lines += [f"p{crash.process} crashed: {crash.cause}" for crash in unplanned]
+    if outcome.undelivered is not None:
+        lines.append(f"{outcome.undelivered}; {_instead(plan.ordering)}")
     return "\n".join(lines)
+
+
+def _instead(ordering: str) -> str:
+    """What goes on without whoever this one relies on, if anything does."""
+    order = catalog.ORDERINGS[ordering].order
+    try:
+        catalog.choose(order, "uniform")
+    except UsageError:
+        return f"no {order} ordering goes on then"
+    return f"--order {order} --reliability uniform goes on while more than half are up"

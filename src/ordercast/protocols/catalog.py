@@ -5,6 +5,7 @@ The entries themselves are in `orderings/table.py` and `disseminations/table.py`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 from ordercast.errors import UsageError
@@ -25,6 +26,7 @@ __all__ = [
     "choose",
     "combinations",
     "cost",
+    "forsaken",
     "promises",
     "refusal",
     "too_few",
@@ -161,6 +163,17 @@ def too_few(
         f"{ordering if by_itself else dissemination} waits for {many} of the {size} members, and "
         f"{rest} left"
     )
+
+
+def forsaken(ordering: str, gone: Collection[int]) -> str | None:
+    """Why the others wait for ever once these processes are gone for good; None if they do not."""
+    relies_on = _find(ORDERINGS, ordering).relies_on
+    missed = {"nobody": (), "process 0": {0}.intersection(gone), "everyone": gone}[relies_on]
+    if not missed:
+        return None
+    who = ", ".join(f"p{process}" for process in sorted(missed))
+    on_whom = "everyone" if relies_on == "everyone" else "it"
+    return f"{who} {'is' if len(missed) == 1 else 'are'} gone, and {ordering} relies on {on_whom}"
 
 
 def promises(ordering: str, dissemination: str, *, crashes: bool) -> tuple[str, ...]:

@@ -7,10 +7,21 @@ They hold without faults and suspicions, on links quicker than the algorithms' p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ordercast.protocols.interface import Destinations, Dissemination, Ordering
 
-__all__ = ["Amount", "Cost", "DisseminationEntry", "OrderingEntry", "at_most", "exactly"]
+__all__ = [
+    "Amount",
+    "Cost",
+    "DisseminationEntry",
+    "OrderingEntry",
+    "Reliance",
+    "at_most",
+    "exactly",
+]
+
+Reliance = Literal["nobody", "process 0", "everyone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,8 @@ class OrderingEntry:
     """What it costs, if it talks to chosen processes; otherwise the dissemination decides."""
     reliability: str | None = None
     """What it gives by itself, though a minority crashes; otherwise the dissemination decides."""
+    relies_on: Reliance = "nobody"
+    """Whose crash leaves undelivered what others send, whatever the dissemination does."""
 
     @property
     def destinations(self) -> Destinations:

@@ -73,7 +73,8 @@ async def replicate(
     listen        "host:port" or a host, if not where `peers` says
     keys          the directory of this member's certificates: mutual TLS. Whoever has one of this
                   group may become a member
-    insecure      plain TCP between hosts, on purpose; on one machine it is plain without a word
+    insecure      plain TCP between hosts, on purpose, so without keys; on one machine it is plain
+                  without a word
     journal       a directory that brings the replica back after a kill. Without one it comes back
                   as a newcomer, and gets the state from the others
     sync          what the journal outlives: "write" a kill, "disk" a power loss too
@@ -87,6 +88,7 @@ async def replicate(
     check_wishes(
         listen=listen,
         keys=keys,
+        insecure=insecure,
         journal=journal,
         sync=sync,
         replay_from=None,

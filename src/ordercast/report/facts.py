@@ -18,7 +18,7 @@ VALUE_MAX = 200
 FILES_MAX = 3
 _TOLD_ELSEWHERE = (
     *("replay", "command", "promises", "held", "waiting"),
-    *("partitions", "payloads", "messages", "imported"),
+    *("partitions", "payloads", "messages", "imported", "undelivered"),
 )
 
 

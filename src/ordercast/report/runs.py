@@ -115,7 +115,8 @@ def _happened(trace: Trace, limits: Limits) -> tuple[str, ...]:
     if len(lines) > limits.happenings:
         more = f"and {len(lines) - limits.happenings:,} more: all of them are in the manifest"
         lines = [*lines[: limits.happenings], more]
-    return tuple(lines)
+    undelivered = trace.manifest.extra.get("undelivered")
+    return (*lines, undelivered) if isinstance(undelivered, str) else tuple(lines)
 
 
 def _drawn(sample: Sample, limits: Limits) -> tuple[Part | None, tuple[str, ...]]:

@@ -28,7 +28,9 @@ def ask(path: Path) -> Status:
             "status socket?"
         ) from None
     except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
-        raise OrdercastError(f"what is at {path} does not answer as a member: {error}") from None
+        raise OrdercastError(
+            f"what is at {path} does not answer as a member: {str(error).strip()}"
+        ) from None
     finally:
         connection.close()
 

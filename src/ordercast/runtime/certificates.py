@@ -107,7 +107,7 @@ def make(directory: Path, group: str, names: tuple[str, ...], *, days: int, now:
         files = KeyFiles.of(directory, name)
         contents.append((files.key, key, 0o600))
         contents.append((files.certificate, certificate, 0o644))
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_directory(directory)
     _write_all(contents)
     return Made(
         directory=directory,
@@ -134,6 +134,20 @@ def _check(directory: Path, group: str, names: tuple[str, ...], *, days: int) ->
         for file in KeyFiles.of(directory, name)[1:]:
             if file.exists():
                 raise UsageError(f"{file} exists and is not overwritten: move it away first")
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        file = next(path for path in (directory, *directory.parents) if path.exists())
+        raise UsageError(
+            f"no keys can be written to {directory}: {file} is a file: name a directory"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"no keys can be written to {directory}: {error.strerror}: name another directory"
+        ) from None
 
 
 def _authority(directory: Path, group: str, *, now: datetime, days: int) -> tuple[Authority, bool]:

@@ -72,6 +72,7 @@ def manifest_of(
     quiesced: bool,
     crashed: Collection[int],
     happened: Collection[Happening],
+    undelivered: str | None = None,
     partings: Collection[Parting] = (),
     payloads: Mapping[str, str] | None = None,
 ) -> Manifest:
@@ -81,6 +82,7 @@ def manifest_of(
         "weather": str(plan.weather),
         "faults": str(plan.faults) or None,
         "happened": [msgspec.to_builtins(happening) for happening in happened] or None,
+        "undelivered": undelivered,
         "partitions": [msgspec.to_builtins(parting) for parting in partings] or None,
         "payloads": payloads or None,
         "promises": list(promises),

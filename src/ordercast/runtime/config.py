@@ -25,18 +25,19 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from ordercast.errors import UsageError
 from ordercast.protocols import catalog
-from ordercast.runtime.discovery import Address, Answer, from_toml, parse_peers
+from ordercast.runtime.discovery import Address, Answer, from_toml, parse_text
+from ordercast.runtime.discovery.address import PORT_MAX
 from ordercast.runtime.keys import check_name
 from ordercast.runtime.settings import Settings
+from ordercast.runtime.toml_file import found, read_toml
 from ordercast.spelling import did_you_mean
 
 __all__ = ["Config", "load"]
@@ -82,7 +83,6 @@ class Config(Struct, frozen=True):
 
 def load(path: Path, *, me: str) -> Config:
     file = _read(path)
-    here = path.resolve().parent
     node = file.node
     try:
         check_name(file.group.name, "group")
@@ -94,7 +94,18 @@ def load(path: Path, *, me: str) -> Config:
     except UsageError as error:
         raise UsageError(f"{path}, [group]: {error}") from None
     peers = _peers(path, file, me)
-    journal = _place(here, node.journal, me)
+    keys, journal, trace, status = (
+        _place(path, key, getattr(node, key), me) for key in ("keys", "journal", "trace", "status")
+    )
+    if node.insecure and node.keys is not None:
+        raise UsageError(
+            f"{path}, node.insecure: keys are for TLS, and this is for going without: leave one of "
+            "them out"
+        )
+    if node.sync == "disk" and node.journal is None:
+        raise UsageError(
+            f"{path}, node.sync: without a journal nothing is kept on disk: give node.journal too"
+        )
     if not node.timeout_s > 0:
         raise UsageError(f"{path}, node.timeout_s: {node.timeout_s:g} s: choose more than 0")
     return Config(
@@ -105,15 +116,15 @@ def load(path: Path, *, me: str) -> Config:
             "order": file.group.order,
             "reliability": file.group.reliability,
             "listen": node.listen,
-            "keys": _place(here, node.keys, me),
+            "keys": keys,
             "insecure": node.insecure,
             "journal": journal,
             "sync": node.sync,
-            "trace": _place(here, node.trace, me),
+            "trace": trace,
             "timeout_s": node.timeout_s,
             "settings": file.settings,
         },
-        _place(here, node.status, me) or _socket(file.group.name, me, journal),
+        status or _socket(file.group.name, me, journal),
         _metrics(path, node.metrics),
         node.timeout_s,
         status_chosen=node.status is not None,
@@ -121,17 +132,12 @@ def load(path: Path, *, me: str) -> Config:
 
 
 def _read(path: Path) -> _File:
-    try:
-        document = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
+    document = read_toml(path)
     _check_keys(path, document)
     try:
         return msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
-        raise UsageError(_sentence(path, str(error))) from None
+        raise UsageError(_sentence(path, str(error), document)) from None
     except UsageError as error:
         raise UsageError(f"{path}, [settings]: {error}") from None
 
@@ -163,44 +169,60 @@ def _check_keys(path: Path, document: dict[str, Any]) -> None:
             )
 
 
-def _sentence(path: Path, error: str) -> str:
+def _sentence(path: Path, error: str, document: dict[str, Any]) -> str:
     """msgspec says what is wrong and where: `Expected `int`, got `str` - at `$.node.sync``."""
-    found = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*?)`)?", error, re.DOTALL)
-    assert found is not None
-    what, key = found[1].replace("`", "'").replace(" | null", ""), found[2]
-    what = what.replace("'object'", "a table")
-    if lacking := re.fullmatch(r"Object missing required field '(.+)'", what):
-        what, key = "this is missing", ".".join(filter(None, [key, lacking[1]]))
-    if unknown := re.fullmatch(r"Invalid enum value (.+)", what):
-        what = f"there is no {unknown[1]}; choose {_choices(key)}"
-    return f"{path}, {key or 'the file'}: {what[0].lower()}{what[1:]}"
-
-
-def _choices(key: str) -> str:
-    """All that such a key may say."""
+    told = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*?)`)?", error, re.DOTALL)
+    assert told is not None
+    what, key = told[1], told[2] or ""
+    if lacking := re.fullmatch(r"Object missing required field `(.+)`", what):
+        return f"{path}, {'.'.join(filter(None, [key, lacking[1]]))}: this is missing"
     table, _, field = key.partition(".")
-    return " or ".join(repr(choice) for choice in get_args(get_type_hints(_TABLES[table])[field]))
+    value = document[table][field] if field else document[table]
+    if what.startswith("Invalid enum value"):
+        return f"{path}, {key}: there is no {value!r}; choose {_wanted(table, field)}"
+    return f"{path}, {key}: write {_wanted(table, field)}, not {found(value)}"
+
+
+_WANTED = {str: "text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _wanted(table: str, field: str) -> str:
+    """All that such a key may say."""
+    if not field:
+        return f"a table [{table}]"
+    hint = get_type_hints(_TABLES[table])[field]
+    kinds = get_args(hint) or (hint,)
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, kinds))
+    return " or ".join(words for kind, words in _WANTED.items() if kind in kinds)
 
 
 def _peers(path: Path, file: _File, me: str) -> Path | str:
     text = file.group.peers
     if (text is None) == (file.members is None):
-        both = "both [members] and group.peers say" if text else "nothing says"
+        both = "both [members] and group.peers say" if text is not None else "nothing says"
         raise UsageError(
             f"{path}: {both} who the members are: write a table [members], or group.peers"
         )
     if text is None:
-        listed = from_toml(path)
-        if me not in listed.known:
-            raise UsageError(f"{path}, [members]: {me!r} is not one of {', '.join(listed.known)}")
-        return path
+        return _listed(path, me)
     try:
-        parse_peers(text, ask=_nobody)
+        if text.endswith(".toml"):
+            return _listed(path.resolve().parent / text, me)
+        parse_text(text, ask=_nobody)
     except UsageError as error:
         raise UsageError(f"{path}, group.peers: {error}") from None
     if text.startswith("registry:"):
         return f"registry:{path.resolve().parent / text.removeprefix('registry:')}"
     return text
+
+
+def _listed(path: Path, me: str) -> Path:
+    """The file itself, once it names this member."""
+    listed = from_toml(path)
+    if me not in listed.known:
+        raise UsageError(f"{path}, [members]: {me!r} is not one of {', '.join(listed.known)}")
+    return path
 
 
 async def _nobody(address: Address) -> Answer:
@@ -211,15 +233,19 @@ def _check_listen(path: Path, text: str | None) -> None:
     """A host alone will do: then any port is taken."""
     try:
         if text is not None:
-            Address.parse(text if ":" in text else f"{text}:1")
+            Address.parse(text if ":" in text or text.isdecimal() else f"{text}:1")
     except UsageError:
         raise UsageError(
             f"{path}, node.listen: {text!r} is no address: write 'host' or 'host:port'"
         ) from None
 
 
-def _place(here: Path, text: str | None, me: str) -> Path | None:
-    return None if text is None else here / text.replace("{me}", me)
+def _place(path: Path, key: str, text: str | None, me: str) -> Path | None:
+    if text is None:
+        return None
+    if not text or "\0" in text:
+        raise UsageError(f"{path}, node.{key}: {text!r} is no path: name one, or leave the key out")
+    return path.resolve().parent / text.replace("{me}", me)
 
 
 def _metrics(path: Path, where: str | int | None) -> Address | None:
@@ -227,10 +253,12 @@ def _metrics(path: Path, where: str | int | None) -> Address | None:
     if where is None:
         return None
     text = str(where)
+    alone = isinstance(where, int) or text.isdecimal()
     try:
-        return Address.parse(f"127.0.0.1:{text}" if text.isdigit() else text)
+        return Address.parse(f"127.0.0.1:{text}" if alone else text)
     except UsageError as error:
-        raise UsageError(f"{path}, node.metrics: {error}") from None
+        why = f"{text} is no port: choose from 1 to {PORT_MAX}" if alone else error
+        raise UsageError(f"{path}, node.metrics: {why}") from None
 
 
 def _socket(group: str, me: str, journal: Path | None) -> Path:

@@ -23,7 +23,7 @@ from ordercast.runtime.node import HOST
 
 __all__ = ["Entrance"]
 
-_PORTLESS = re.compile(r"[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
+_PORTLESS = re.compile(r"[0-9]+\.[0-9.]+|[A-Za-z][A-Za-z0-9.-]*")
 
 
 class Entrance:
@@ -90,9 +90,9 @@ class Entrance:
         for address in addresses:
             if not (self._private or address.is_loopback):
                 raise UsageError(
-                    f"{address} is not on this machine, and without keys everything would travel "
-                    "in the clear: make keys with 'ordercast keys' and give keys=DIR, or "
-                    "insecure=True"
+                    f"{address if address.port else address.host} is not on this machine, and "
+                    "without keys everything would travel in the clear: make keys with 'ordercast "
+                    "keys' and give their directory as keys, or set insecure to go without"
                 )
 
 

@@ -60,7 +60,8 @@ async def join(
                   default the strongest that goes with the order
     listen        "host:port" or a host, if not where `peers` says
     keys          the directory of this member's certificates: mutual TLS
-    insecure      plain TCP between hosts, on purpose; on one machine it is plain without a word
+    insecure      plain TCP between hosts, on purpose, so without keys; on one machine it is plain
+                  without a word
     journal       a directory that brings the member back after a kill
     sync          what the journal outlives: "write" a kill, "disk" a power loss too
     replay_from   deliver again from this position on, out of the journal
@@ -74,6 +75,7 @@ async def join(
     check_wishes(
         listen=listen,
         keys=keys,
+        insecure=insecure,
         journal=journal,
         sync=sync,
         replay_from=replay_from,

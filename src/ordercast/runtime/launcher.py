@@ -77,11 +77,13 @@ async def launch(
                 ]
                 crashed = crew.crashed
                 who = {crash.process for crash in crashed}
+                undelivered = _undelivered(plan, crew, who) if obstacle is None else None
                 manifest = manifest_of(
                     plan,
                     quiesced=obstacle is None,
                     crashed=who,
                     happened=crew.happened,
+                    undelivered=undelivered,
                     partings=crew.network.partings if crew.network is not None else (),
                     payloads=dict(ChainMap(*(tally.payloads for tally in tallies))),
                 )
@@ -94,6 +96,7 @@ async def launch(
         quiesced=obstacle is None,
         obstacle=obstacle,
         members=tuple(map(_outcome, crew.children, tallies)),
+        undelivered=undelivered,
         crashed=crashed,
         killed=frozenset(crew.killed & who),
         happened=crew.happened,
@@ -151,6 +154,15 @@ def _full_disks_told(directory: Path) -> Iterator[None]:
 def _outcome(child: Child, tally: Tally) -> MemberOutcome:
     held_max = child.counters.held_max if child.counters is not None else 0
     return MemberOutcome(tally.sent, tally.delivered, held_max)
+
+
+def _undelivered(plan: Plan, crew: Crew, gone: set[int]) -> str | None:
+    """Where nothing moves any more, whatever is held is held for good."""
+    living = (child.counters for child in crew.children if child.index not in gone)
+    why = catalog.forsaken(plan.ordering, gone)
+    if why is None or not any(counters is not None and counters.held for counters in living):
+        return None
+    return f"{why}: what the others still held was never delivered"
 
 
 async def _run(plan: Plan, crew: Crew) -> str | None:

@@ -76,9 +76,9 @@ class Plan(Struct, frozen=True, kw_only=True):
                 f"a payload of {self.payload_bytes} bytes: choose from 0 to {PAYLOAD_BYTES_MAX}"
             )
         if not 0 <= self.interval_ms < 3_600_000:
-            raise UsageError(f"{self.interval_ms} ms between messages: choose 0 to an hour")
+            raise UsageError(f"{self.interval_ms:g} ms between messages: choose 0 to an hour")
         if not self.timeout_s > 0:
-            raise UsageError(f"a timeout of {self.timeout_s} s: choose more than 0")
+            raise UsageError(f"a timeout of {self.timeout_s:g} s: choose more than 0")
         if not 1 <= len(self.run) <= 200:
             raise UsageError("a run needs a name of 1 to 200 characters")
         stack = catalog.build(self.ordering, self.dissemination, 0, self.processes)
@@ -150,6 +150,8 @@ class Outcome(Struct, frozen=True):
     obstacle: str | None
     """Why not, if they did not."""
     members: tuple[MemberOutcome, ...]
+    undelivered: str | None
+    """Why a part of what was sent never will be, though the living came to rest."""
     crashed: tuple[Crash, ...]
     """Who is dead for good, by plan or not."""
     killed: frozenset[int]

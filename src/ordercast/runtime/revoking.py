@@ -52,8 +52,11 @@ def _certificate(directory: Path, name: str, authority: Authority) -> x509.Certi
 def _read(file: Path, authority: Authority) -> x509.CertificateRevocationList:
     try:
         found = x509.load_pem_x509_crl(file.read_bytes())
-    except ValueError as error:
-        raise UsageError(f"{file} is no list of revoked certificates: {error}") from None
+    except ValueError:
+        raise UsageError(
+            f"{file} is no list of revoked certificates: put the last one there again; or move it "
+            "away, and revoke all that were on it anew"
+        ) from None
     if not found.is_signature_valid(authority.key.public_key()):
         raise UsageError(f"{file} was not signed by the CA beside it: move it away first")
     return found

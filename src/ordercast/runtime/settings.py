@@ -58,7 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
         for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
             value = getattr(self, name)
             if value not in (None, UNSET) and not (_is_number(value) and 0 < value < math.inf):
-                raise UsageError(f"{name} = {value!r}: choose more than 0")
+                raise UsageError(f"{name} = {value!r}: choose more than 0{_and_less(value)}")
         if not THRESHOLD_MIN <= self.suspect_phi <= THRESHOLD_MAX:
             raise UsageError(
                 f"suspect_phi = {self.suspect_phi!r}: choose from {THRESHOLD_MIN:g} to "
@@ -67,7 +67,7 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
         for name in ("linger_s", "keep_bytes", "excerpt_chars"):
             value = getattr(self, name)
             if not (_is_number(value) and 0 <= value < math.inf):
-                raise UsageError(f"{name} = {value!r}: choose 0 or more")
+                raise UsageError(f"{name} = {value!r}: choose 0 or more{_and_less(value)}")
 
     @property
     def told_bytes(self) -> int:
@@ -79,6 +79,10 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
         if self.dead_after_s is UNSET:
             return None if journal else DEAD_AFTER_S
         return self.dead_after_s
+
+
+def _and_less(value: object) -> str:
+    return ", and less than inf" if value == math.inf else ""
 
 
 def _is_number(value: object) -> bool:

@@ -99,6 +99,7 @@ class Watch:
         import_module(_METRICS)  # says what to install
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
+            socket.getaddrinfo(*address)  # says what a server would not: that nobody is called so
             return cls(socket.create_server(address, family=family), "/metrics")
         except OSError as error:
             raise UsageError(f"metrics cannot be served at {address}: {words(error)}") from None

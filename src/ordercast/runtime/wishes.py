@@ -20,6 +20,7 @@ def check_wishes(
     *,
     listen: object,
     keys: object,
+    insecure: object,
     journal: object,
     sync: object,
     replay_from: object,
@@ -32,6 +33,12 @@ def check_wishes(
     for name, place in {"keys": keys, "journal": journal, "trace": trace}.items():
         if not isinstance(place, str | Path | KeyFiles | None):
             raise UsageError(f"{name}={place!r}: give a directory, as a str or a Path")
+    if not isinstance(insecure, bool):
+        raise UsageError(f"insecure={insecure!r}: give True or False")
+    if insecure and keys is not None:
+        raise UsageError(
+            "keys are for TLS, and insecure=True is for going without: leave one of them out"
+        )
     if not isinstance(listen, str | None):
         raise UsageError(f"listen={listen!r}: give 'host:port' or a host")
     if on_progress is not None and not callable(on_progress):

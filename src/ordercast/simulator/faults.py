@@ -78,6 +78,11 @@ def _mistake(part: str) -> UsageError:
 def _crash(fault: re.Match[str]) -> Crash:
     process, what = int(fault["process"]), fault.groupdict()
     if "copies" in what:
+        if int(what["copies"]) == 0:
+            raise UsageError(
+                f"the fault {fault[0]!r} would never happen: copies are counted from 1; whoever is "
+                f"to send nothing crashes at the start: write 'crash:{process}@0ms'"
+            )
         return Crash(process, after_copies=int(what["copies"]))
     return Crash(process, at_us=_us(what["at"]))
 

@@ -89,6 +89,7 @@ ORDERINGS = {
             cost="at most n packets, 2 network delays: one more hop, through process 0",
             counters=exactly("0"),
             crash="blocks when process 0 dies; its last message may reach only some",
+            relies_on="process 0",
             own=Cost(at_most("n"), at_most("n"), delays=at_most("2")),
         ),
         OrderingEntry(
@@ -101,6 +102,7 @@ ORDERINGS = {
             cost="2 packets for a big message, 3 for a small one; the next message waits",
             counters=exactly("0"),
             crash="blocks whoever is in a rendezvous with the dead",
+            relies_on="everyone",
             own=Cost(at_most("3"), exactly("1"), delays=at_most("3")),
         ),
         OrderingEntry(
@@ -113,6 +115,7 @@ ORDERINGS = {
             cost="at most n packets, 2 network delays: one more hop, through process 0; 1 id",
             counters=at_most("2"),
             crash="blocks when process 0 dies; its last message may reach only some",
+            relies_on="process 0",
             own=Cost(at_most("n"), at_most("n"), delays=at_most("2")),
         ),
         OrderingEntry(
@@ -125,6 +128,7 @@ ORDERINGS = {
             cost="3(n-1) packets, 3 network delays; one message at a time in the whole group",
             counters=exactly("2"),
             crash="blocks when anyone dies, since everyone's word is needed",
+            relies_on="everyone",
             own=Cost(exactly("3*(n-1)"), exactly("k"), delays=exactly("3")),
         ),
         OrderingEntry(
@@ -137,6 +141,7 @@ ORDERINGS = {
             cost="3k packets for k other destinations, 3 network delays",
             counters=exactly("1"),
             crash="what the dead had a part in stays tentative, and later messages wait behind it",
+            relies_on="everyone",
             own=Cost(exactly("3*k"), exactly("k"), delays=exactly("3")),
         ),
         OrderingEntry(

@@ -16,7 +16,7 @@ from ordercast.runtime.discovery.address import Address
 from ordercast.runtime.discovery.asking import Answer, Ask, Dns, Resolve, Via
 from ordercast.runtime.discovery.assemble import Membership, Presence, assemble
 from ordercast.runtime.discovery.finder import DiscoveryError, Finder, check_reachable
-from ordercast.runtime.discovery.peers import Peers, parse_peers
+from ordercast.runtime.discovery.peers import Peers, parse_peers, parse_text
 from ordercast.runtime.discovery.registry import Registry
 from ordercast.runtime.discovery.static import StaticList, from_toml
 
@@ -38,4 +38,5 @@ __all__ = [
     "check_reachable",
     "from_toml",
     "parse_peers",
+    "parse_text",
 ]

@@ -14,14 +14,15 @@ from ordercast.runtime.discovery.finder import Finder
 from ordercast.runtime.discovery.registry import Registry
 from ordercast.runtime.discovery.static import StaticList, from_toml
 
-__all__ = ["Peers", "parse_peers"]
+__all__ = ["Peers", "parse_peers", "parse_text"]
 
 Peers: TypeAlias = Finder | Mapping[str, str | Address] | Iterable[str] | str | Path
 
-FORMS = (
-    '{"a": "10.0.0.1:7001", ...}, ["a=10.0.0.1:7001", ...], "group.toml", "registry:DIR?size=3", '
-    '"dns:NAME:PORT?size=3" or "via:HOST:PORT,HOST:PORT?size=3"'
+TEXTS = (
+    '"group.toml", "registry:DIR?size=3", "dns:NAME:PORT?size=3" or '
+    '"via:HOST:PORT,HOST:PORT?size=3"'
 )
+FORMS = '{"a": "10.0.0.1:7001", ...}, ["a=10.0.0.1:7001", ...], ' + TEXTS
 
 _WITH_SIZE = re.compile(r"(registry|dns|via):(.+)\?size=([0-9]{1,6})")
 
@@ -30,10 +31,10 @@ def parse_peers(value: Peers, *, ask: Ask) -> Finder:
     """`ask` is how the host asks a member over the wire; DNS names and `via` need it."""
     if isinstance(value, Finder):
         return value
-    if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
+    if isinstance(value, Path):
         return from_toml(value)
     if isinstance(value, str):
-        return _of_text(value, ask)
+        return parse_text(value, ask=ask, forms=FORMS)
     if isinstance(value, Mapping):
         return StaticList({name: _address(where) for name, where in value.items()})
     if isinstance(value, Iterable):
@@ -41,10 +42,13 @@ def parse_peers(value: Peers, *, ask: Ask) -> Finder:
     raise _no_such_form(value)
 
 
-def _of_text(text: str, ask: Ask) -> Finder:
+def parse_text(text: str, *, ask: Ask, forms: str = TEXTS) -> Finder:
+    """Likewise, where only text can be written."""
+    if text.endswith(".toml"):
+        return from_toml(text)
     found = _WITH_SIZE.fullmatch(text)
     if found is None:
-        raise _no_such_form(text)
+        raise _no_such_form(text, forms)
     kind, where, size = found[1], found[2], int(found[3])
     if kind == "registry":
         return Registry(where, size)
@@ -73,5 +77,5 @@ def _address(where: object) -> Address:
     raise UsageError(f"{where!r} is no address: write 'host:port'")
 
 
-def _no_such_form(value: object) -> UsageError:
-    return UsageError(f"{value!r} does not say who the members are: write {FORMS}")
+def _no_such_form(value: object, forms: str = FORMS) -> UsageError:
+    return UsageError(f"{value!r} does not say who the members are: write {forms}")

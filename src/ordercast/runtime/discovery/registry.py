@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.errors import UsageError
-from ordercast.runtime.discovery.address import Address
+from ordercast.runtime.discovery.address import Address, words
 from ordercast.runtime.discovery.finder import (
     DiscoveryError,
     Finder,
@@ -73,8 +73,11 @@ class Registry(Finder):
         try:
             await asyncio.to_thread(self._announce, entry)
         except OSError as error:
+            file = isinstance(error, FileExistsError | NotADirectoryError)
             raise DiscoveryError(
-                f"{me!r} cannot be announced in {self._directory}: {error}"
+                f"{me!r} cannot be announced in {self._directory}: "
+                f"{'it is a file' if file else words(error)}: name a directory that all members "
+                "can write to"
             ) from None
         self.known = {me: address}
         self._renewing = asyncio.create_task(self._renew())
@@ -83,7 +86,7 @@ class Registry(Finder):
         try:
             found = await asyncio.to_thread(self._read_all)
         except OSError as error:  # a mount that is away for a while
-            self.trouble = f"{self._directory} cannot be read: {error}"
+            self.trouble = f"{self._directory} cannot be read: {words(error)}"
             return dict(self.known)
         if len(found) > self.size:
             raise DiscoveryError(
@@ -112,7 +115,9 @@ class Registry(Finder):
                 logger.error("%s", error)
                 return
             except OSError as error:  # a mount that is away for a while
-                logger.warning("the registry %s cannot be renewed: %s", self._directory, error)
+                logger.warning(
+                    "the registry %s cannot be renewed: %s", self._directory, words(error)
+                )
 
     # What follows runs in threads, since a shared mount may be slow. A thread cannot be stopped:
     # one that is late finds that `_mine` is withdrawn, and does nothing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from ordercast.errors import UsageError
 from ordercast.runtime.discovery.address import Address
 from ordercast.runtime.discovery.finder import Finder, check_reachable, check_size
 from ordercast.runtime.keys import check_name
+from ordercast.runtime.toml_file import dotted, found, read_toml
 
 __all__ = ["StaticList", "from_toml"]
 
@@ -44,24 +44,23 @@ class StaticList(Finder):
 
 def from_toml(path: Path | str) -> StaticList:
     """A table `[members]` with lines such as `a = "10.0.0.1:7001"`; other tables are ignored."""
-    try:
-        document = tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
-    table = document.get("members")
+    table = read_toml(path).get("members")
     if not isinstance(table, dict) or not table:
         raise UsageError(f'{path} has no table [members] with lines such as a = "10.0.0.1:7001"')
     members = {}
     for name, text in table.items():
         try:
             if not isinstance(text, str):
-                raise UsageError(f'{text!r} is no address: write "host:port", in quotes')
+                raise UsageError(_no_text(text))
             members[check_name(name)] = Address.parse(text)
         except UsageError as error:
-            raise UsageError(f"{path}, members.{name}: {error}") from None
+            raise UsageError(f"{path}, {dotted('members', name)}: {error}") from None
     try:
         return StaticList(members)
     except UsageError as error:
         raise UsageError(f"{path}, [members]: {error}") from None
+
+
+def _no_text(value: object) -> str:
+    dots = "; a name with a dot in it needs quotes as well" if isinstance(value, dict) else ""
+    return f'write "host:port" in quotes, not {found(value)}{dots}'

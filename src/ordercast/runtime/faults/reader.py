@@ -20,7 +20,7 @@ EXAMPLES = {
 """How each kind of fault is written."""
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-DIGITS = re.compile(r"\d{1,9}", re.ASCII)
+DIGITS = re.compile(r"\d{1,99}", re.ASCII)
 WORD = re.compile(r"[A-Za-z_]+")
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 _TIME_MAX_US = 86_400_000_000

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -33,6 +35,10 @@ PREPARE_S = 0.3
 """From the order to begin until all begin."""
 JOIN_S = 30.0
 SETTLE_S = 15.0
+SETTLE_AFTER_S = 1.5
+NOBODY = -1
+ALL = 2**60
+"""More than will ever come."""
 
 
 class Case(Struct, frozen=True):
@@ -148,6 +154,35 @@ class Group:
         )
         self._sent, self._delivered, self._disorder = sent, delivered, disorder
         return phase
+
+    async def leader(self) -> int:
+        """Whom they agree on; asked again until they do."""
+        while True:
+            answers = await self._ask(["leader"] * len(self._members))
+            found = {int(answer["leader"]) for answer in answers}
+            if len(found) == 1 and found != {NOBODY}:
+                return found.pop()
+            await asyncio.sleep(0.1)
+
+    async def without(self, victim: int, end: signal.Signals, rate: float, form: Form) -> Phase:
+        """All send at a rate, and in the middle of the window one is sent a signal. What the others
+        have seen of each other."""
+        warm_s, window_s = self._warm_s, self._window_s
+        start_ns = monotonic_ns() + int(PREPARE_S * 1e9)
+        order = (
+            f"load mode=check rate={rate:.3f} pack={form.pack} burst=1 "
+            f"start_ns={start_ns} warm_s={warm_s} window_s={window_s}"
+        )
+        others = [member for member in self._members if member is not self._members[victim]]
+        await self._members[victim].say(order)
+        answers = asyncio.gather(*(member.ask(order) for member in others))
+        await asyncio.sleep((start_ns - monotonic_ns()) / 1e9 + warm_s + window_s / 2)
+        os.kill(self._members[victim].pid, end)
+        sent = [int(answer["sent"]) for answer in await answers]
+        # What the one that is gone had sent may have come or not.
+        settle = f"settle expected={ALL} within_s={SETTLE_AFTER_S}"
+        settled = list(await asyncio.gather(*(member.ask(settle) for member in others)))
+        return self._phase(list(await answers), 0.0, 0.0, sent, settled)
 
     async def _ask(self, lines: Iterable[str]) -> list[dict[str, str]]:
         pairs = zip(self._members, lines, strict=True)

@@ -4,6 +4,8 @@
         → sent=… window_delivered=… window_cpu_s=… window_s=…     when the window is over
     settle expected=… within_s=…
         → delivered=… disorder=… latencies=…                      when all has come, or time is up
+    leader
+        → leader=…                                                its index, or -1
     quit
 
 Says `ready` when the group is there. Members of other languages speak the same.
@@ -22,7 +24,7 @@ from time import monotonic, monotonic_ns
 import msgspec
 
 from benchmarks.runtime.sink import Sink
-from benchmarks.runtime.subject import Member, Setting, subject_named
+from benchmarks.runtime.subject import Led, Member, Setting, subject_named
 
 __all__: list[str] = []
 
@@ -135,6 +137,9 @@ async def main(setting: Setting) -> None:
         words = dict(word.split("=", 1) for word in line[1:])
         if line[0] == "load":
             print(await worker.load(Load(words)), flush=True)
+        elif line[0] == "leader":
+            leader = member.leader() if isinstance(member, Led) else None
+            print(f"leader={-1 if leader is None else leader}", flush=True)
         else:
             print(await worker.settle(int(words["expected"]), float(words["within_s"])), flush=True)
     credit.cancel()

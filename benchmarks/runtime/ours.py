@@ -42,6 +42,9 @@ class _Member:
         else:
             await self._group.send_many(blobs)
 
+    def leader(self) -> int | None:
+        return _leader(self._group.view)
+
     async def close(self) -> None:
         self._reading.cancel()
         await self.leave.aclose()
@@ -60,6 +63,10 @@ class _Member:
         async for batch in self._group.batches():
             if batch.sender != me:
                 take_all(batch.payloads)
+
+
+def _leader(view: ordercast.View) -> int | None:
+    return None if view.leader is None else view.members.index(view.leader)
 
 
 class Ours(Alone):
@@ -147,6 +154,9 @@ class _Replica:
             await carried_out
             self._given -= count
 
+    def leader(self) -> int | None:
+        return _leader(self._replica.view)
+
     async def close(self) -> None:
         await self._leave.aclose()
 
@@ -195,6 +205,7 @@ SUBJECTS = (
     Ours("coordinator", "total_coordinator", "direct", way="batches"),
     Ours("consensus", "total_consensus", "direct"),
     Ours("consensus", "total_consensus", "direct", way="batches"),
+    Ours("consensus/journal", "total_consensus", "direct", journal=True, remarks="'write'"),
     Replicas("replica", journal=False, remarks="commands"),
     Replicas("replica/journal", journal=True, remarks="'write'"),
     Ours("lamport", "total_lamport", "direct"),

@@ -44,12 +44,15 @@ class Child:
 
     async def ask(self, line: str) -> dict[str, str]:
         """Say a line, and the words of the answer."""
+        await self.say(line)
+        answer = await self.heard()
+        return dict(word.split("=", 1) for word in answer.split())
+
+    async def say(self, line: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(line.encode() + b"\n")
             await self._process.stdin.drain()
-        answer = await self.heard()
-        return dict(word.split("=", 1) for word in answer.split())
 
     async def heard(self) -> str:
         assert self._process.stdout is not None

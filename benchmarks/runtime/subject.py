@@ -15,7 +15,7 @@ import importlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +23,16 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from benchmarks.runtime.sink import Sink
 
-__all__ = ["Form", "Member", "Servers", "Setting", "Subject", "all_subjects", "subject_named"]
+__all__ = [
+    "Form",
+    "Led",
+    "Member",
+    "Servers",
+    "Setting",
+    "Subject",
+    "all_subjects",
+    "subject_named",
+]
 
 _MODULES = (
     "raw",
@@ -100,6 +109,14 @@ class Member(Protocol):
         """To everyone else; returns when more may come."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Led(Protocol):
+    """A member of a group that has a leader."""
+
+    def leader(self) -> int | None:
+        """Who it is now, as far as is known here."""
 
 
 class Subject(Protocol):

@@ -114,6 +114,18 @@ def test_subjects_take_turns() -> None:
     assert "'2k': give messages a second, such as 2000,10000" in done.stderr
 
 
+def test_a_leader_that_is_killed_is_followed_by_another() -> None:
+    command = [sys.executable, "-m", "benchmarks.runtime.failover", "--turns=1", "--json"]
+    options = ["--how=killed", "--window=2", "ordercast consensus/journal"]
+    done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert 0 < float(row["median"].removesuffix(" s")) < 1, "silence alone takes two seconds"
+    done = subprocess.run([*command, "consent"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a turn came to nothing: there is no subject 'consent'" in done.stderr
+
+
 class _Broken(Alone):
     name = "broken"
     order = "none"

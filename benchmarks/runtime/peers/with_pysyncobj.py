@@ -22,8 +22,9 @@ UNDER_WAY_MAX = 1024
 
 
 class _Member:
-    def __init__(self, log: Any, me: int) -> None:
-        self._log, self._me = log, me
+    def __init__(self, log: Any, setting: Setting) -> None:
+        self._log, self._me = log, setting.me
+        self._addresses = setting.addresses
         self._loop = asyncio.get_running_loop()
         self._under_way = 0
         self._room = asyncio.Event()
@@ -46,16 +47,27 @@ class _Member:
         self._under_way -= 1
         self._room.set()
 
+    def leader(self) -> int | None:
+        node = self._log.getStatus()["leader"]
+        return None if node is None else self._addresses.index(str(node))
+
     async def close(self) -> None:
         self._log.destroy()
 
 
+PATIENT = {"raftMinTimeout": 2.0, "raftMaxTimeout": 4.0, "connectionTimeout": 20.0}
+"""A host that is busy with a benchmark is no dead leader."""
+
+
 class PySyncObj(Alone):
-    name = "pysyncobj"
     order = "total"
-    remarks = "Raft, in memory"
     warm_s = 2.0
     forms = (BURSTS, FRAMES)
+
+    def __init__(self, name: str, remarks: str, timeouts: dict[str, float]) -> None:
+        self.name = name
+        self.remarks = remarks
+        self._timeouts = timeouts
 
     def missing(self) -> str | None:
         if importlib.util.find_spec("pysyncobj") is None:
@@ -81,18 +93,19 @@ class PySyncObj(Alone):
             autoTickPeriod=0.005,
             appendEntriesPeriod=0.005,
             connectionRetryTime=0.2,
-            raftMinTimeout=2.0,  # a busy host is no dead leader
-            raftMaxTimeout=4.0,
-            connectionTimeout=20.0,
             logCompactionMinEntries=10**8,
             logCompactionMinTime=10**6,
             commandsQueueSize=10**6,
+            **self._timeouts,
         )
         log = Log(mine, addresses, configuration)
         while not log.isReady():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await everyone_is_here(setting)
-        return _Member(log, setting.me)
+        return _Member(log, setting)
 
 
-SUBJECTS = (PySyncObj(),)
+SUBJECTS = (
+    PySyncObj("pysyncobj", "Raft, in memory", PATIENT),
+    PySyncObj("pysyncobj/prompt", "its own timeouts", {}),
+)

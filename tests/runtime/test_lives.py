@@ -13,6 +13,8 @@ import pytest
 
 import ordercast
 from ordercast import Group, Settings, TraceError, UsageError
+from ordercast.runtime import memory
+from ordercast.runtime.core import Core
 from ordercast.testing import World
 from ordercast.testing import run as run_story
 from ordercast.trace.spans import log_files, read_log
@@ -439,3 +441,44 @@ def test_a_trace_that_a_power_loss_damaged_is_mended_from_the_journal(
             assert ("send", 4) in rows()[len(before) :]
 
     asyncio.run(run())
+
+
+def test_the_loop_turns_while_a_member_is_recalled_and_the_log_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other groups of the process go on, and whoever starts a service sees that it is at work."""
+    turns = 0
+    seen: list[int] = []
+    replay = memory.replay
+
+    def watched(core: Core, records: list[bytes]) -> None:
+        seen.append(turns)
+        replay(core, records)
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        async with Pair(tmp_path) as pair:
+            a, b = await pair.both()
+            for number in range(300):
+                await a.send(b"%d" % number)
+                await take(a, 1)
+            await pair.die("a", a)
+            counting = asyncio.create_task(count())
+            monkeypatch.setattr(memory, "replay", watched)
+            monkeypatch.setattr(memory, "TELL_EVERY_S", -1.0)
+            a = await pair.join("a")
+            counting.cancel()
+            assert (await take(b, 300))[-1] == "a:300 299"
+            await a.send(b"again")
+            assert await take(a, 1) == ["a:301 again"]
+
+    with caplog.at_level(logging.INFO, "ordercast"):
+        asyncio.run(run())
+    assert len(seen) > 3
+    assert seen == sorted(set(seen))
+    assert "a: recalling what is in its journal: 0 of 0 MiB" in caplog.messages

@@ -65,7 +65,8 @@ async def living(
                     keep_bytes=settings.keep_bytes,
                 )
             )
-            core = memory.recall(log, replay_from=replay_from)
+            around.on_kill(partial(_put_down, memory, log))
+            core = await memory.recall(log, replay_from=replay_from)
         recovered = core is not None
         if core is None:
             if log is not None and log.position:
@@ -100,6 +101,10 @@ async def living(
 def _forget(node: Node, memory: Memory | None, log: SpanLog | None) -> None:
     """What is left of a member that was killed does nothing, and has no file open any more."""
     node.fail(OrdercastError("this process was killed"))
+    _put_down(memory, log)
+
+
+def _put_down(memory: Memory | None, log: SpanLog | None) -> None:
     if memory is not None:
         memory.close()
     if log is not None:

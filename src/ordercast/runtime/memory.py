@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Literal, Self
 
@@ -16,6 +17,10 @@ from ordercast.runtime.surroundings import surroundings
 from ordercast.trace.span_log import SpanLog
 
 __all__ = ["Memory"]
+
+RECORDS_A_TURN = 100
+"""Some milliseconds, mostly; by number, so that a story is a function of its seed."""
+TELL_EVERY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +36,7 @@ class Memory:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.on_failure: Callable[[BaseException], None] | None = None
+        self._member = identity.get("member", "")
         self.journal = Journal(
             directory,
             identity=identity,
@@ -44,8 +50,9 @@ class Memory:
         """The first page: a member that knows nothing yet."""
         self.journal.start(core.snapshot())
 
-    def recall(self, log: SpanLog | None, *, replay_from: int | None) -> Core | None:
-        """The member as it was; None if it never was. Rows that its log lacks are added there.
+    async def recall(self, log: SpanLog | None, *, replay_from: int | None) -> Core | None:
+        """The member as it was; None if it never was. Rows that its log lacks are added there. The
+        loop turns meanwhile: a segment that is full of small messages takes seconds.
 
         What the application had not taken is delivered now; with `replay_from`, everything from
         that position on.
@@ -67,13 +74,13 @@ class Memory:
         if log is not None:
             log.mend()
             if log.position < core.rows:
-                self._fill(log, core.rows)
+                await self._fill(log, core.rows)
         if replay_from is None:
-            _replay(core, [recovered], log)
+            await self._replay(core, [recovered], log)
         else:
             first, *rest = self._segments_from(replay_from)
             core = Core.restore(first.snapshot)
-            _replay(core, [first, *rest], log)
+            await self._replay(core, [first, *rest], log)
         for link in core.links.values():  # all of this is in the journal, or has never happened
             link.commit(link.sent, link.received)
         self.journal.forget_beyond(core.delivered)
@@ -94,7 +101,7 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _fill(self, log: SpanLog, rows: int) -> None:
+    async def _fill(self, log: SpanLog, rows: int) -> None:
         """A member that was killed, or whose machine was, may have begun a segment before its log
         had all the rows until there: then the segments before have them. If these are gone, or it
         is another log than last time, it has a hole from now on."""
@@ -104,7 +111,7 @@ class Memory:
                 segments.insert(0, segment)
                 core = Core.restore(segment.snapshot)
                 if core.rows <= log.position:
-                    _replay(core, segments, log)
+                    await self._replay(core, segments, log)
                     return
         except JournalError as error:  # the newest segment is whole, and enough to go on
             logger.warning("the trace is not filled up: %s", error)
@@ -128,18 +135,43 @@ class Memory:
             f"replay from {first_kept} or later"
         )
 
+    async def _replay(self, core: Core, segments: Sequence[Segment], log: SpanLog | None) -> None:
+        """What they hold happens to this core, the state before them. The log gets what it
+        lacks."""
+        before = core.rows
+        core.attach(clock_us=surroundings().clock_us, recording=log is not None)
+        progress = _Progress(self._member, sum(segment.end for segment in segments))
+        for segment in segments:
+            records = segment.records()
+            while some := list(islice(records, RECORDS_A_TURN)):
+                replay(core, some)
+                progress.advance(sum(map(len, some)))
+                await asyncio.sleep(0)
+        if log is not None:
+            positions = accumulate((span.count for span in core.spans), initial=before)
+            lacking = zip(core.spans, positions, strict=False)
+            log.write([span for span, position in lacking if position >= log.position])
+
     def _failed(self, error: BaseException) -> None:
         if self.on_failure is not None:
             self.on_failure(error)
 
 
-def _replay(core: Core, segments: Sequence[Segment], log: SpanLog | None) -> None:
-    """What they hold happens to this core, the state before them. The log gets what it lacks."""
-    before = core.rows
-    core.attach(clock_us=surroundings().clock_us, recording=log is not None)
-    for segment in segments:
-        replay(core, segment.records())
-    if log is not None:
-        positions = accumulate((span.count for span in core.spans), initial=before)
-        lacking = zip(core.spans, positions, strict=False)
-        log.write([span for span, position in lacking if position >= log.position])
+class _Progress:
+    """Says how far a recall has come, if it takes long."""
+
+    def __init__(self, member: str, total_bytes: int) -> None:
+        self._member = member
+        self._total_bytes = total_bytes
+        self._bytes = 0
+        self._told_s = asyncio.get_running_loop().time()
+
+    def advance(self, more_bytes: int) -> None:
+        self._bytes += more_bytes
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._told_s > TELL_EVERY_S:
+            self._told_s = now_s
+            logger.info(
+                "%s: recalling what is in its journal: %d of %d MiB",
+                *(self._member, self._bytes >> 20, self._total_bytes >> 20),
+            )

@@ -68,7 +68,9 @@ class Crowd:
 
 
 @pytest.mark.parametrize("victim", PEERS)
-def test_one_that_was_killed_is_missed_before_long(victim: str) -> None:
+def test_one_that_was_killed_is_missed_before_long(
+    victim: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """At once by those who dial it: nobody listens there any more."""
 
     async def story(world: World) -> dict[str, float]:
@@ -78,13 +80,20 @@ def test_one_that_was_killed_is_missed_before_long(victim: str) -> None:
         crowd.members[victim].kill()
         others = [me for me in PEERS if me != victim]
         took = await asyncio.gather(*(crowd.takes_s(me, victim) for me in others))
+        for me in others:  # whoever dials knows more
+            (peer,) = (peer for peer in crowd.groups[me].status().peers if peer.name == victim)
+            why = f"{victim} cannot be reached at {PEERS[victim]}: Connection refused"
+            assert (peer.trouble or "").startswith(why if me > victim else "")
         for _ in range(100):  # and nobody changes its mind
             await asyncio.sleep(0.02)
             assert all(crowd.groups[me].view.suspected == (victim,) for me in others)
         return dict(zip(others, took, strict=True))
 
-    for me, took_s in run(story).items():
-        assert took_s < (0.1 if me > victim else 4 * BEAT_S)
+    with caplog.at_level(logging.INFO, "ordercast"):
+        for me, took_s in run(story).items():
+            assert took_s < (0.1 if me > victim else 4 * BEAT_S)
+            why = f": {victim} cannot be reached at {PEERS[victim]}" if me > victim else ""
+            assert f"{me}: suspects that {victim} is down{why}" in caplog.text
 
 
 def test_one_whose_machine_is_gone_is_missed_by_its_silence() -> None:

@@ -60,6 +60,7 @@ def _rows(status: Status) -> list[tuple[str, str]]:
     ]
     rows = [
         ("present", present + "".join(absent)),
+        *(("", peer.trouble) for peer in status.peers if peer.trouble is not None),
         *([("leader", status.leader)] if status.leader is not None else []),
         ("sent", f"{counted(status.sent, 'message')}, {status.waiting} about to leave"),
         (

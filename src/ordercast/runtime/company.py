@@ -120,7 +120,8 @@ class Company:
         peer = self.peers[process]
         if not peer.suspected:
             peer.suspected = True
-            self._note("suspected", peer, f"suspects that {peer.name} is down")
+            why = f": {peer.trouble}" if peer.trouble is not None else ""
+            self._note("suspected", peer, f"suspects that {peer.name} is down{why}")
             self._inputs.other("suspect", process)
             self.changed()
 

@@ -34,6 +34,8 @@ class PeerStatus(Struct, frozen=True):
     dead: bool
     refused: str | None
     """What it said when it hung up for good."""
+    trouble: str | None
+    """What stood in the way when it was last dialled; None where it is the one that dials."""
     connections: int
     """How many there have been: every one after the first is a reconnect."""
     packets_sent: int
@@ -147,6 +149,7 @@ def _peer(node: Node, peer: Peer, lacking: list[int]) -> PeerStatus:
         suspected=peer.suspected,
         dead=peer.dead,
         refused=peer.refused,
+        trouble=None if link.open else peer.trouble,
         connections=peer.connections,
         packets_sent=link.sent,
         packets_received=link.received,

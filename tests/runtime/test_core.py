@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import pickle
+import asyncio
 from collections import deque
+from pathlib import Path
 from random import Random
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
-import msgspec
 import pytest
 
-from ordercast.errors import PeerError
+from ordercast.errors import JournalError, PeerError
 from ordercast.protocols import catalog
 from ordercast.runtime import snapshot
 from ordercast.runtime.bundle import Bundle, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
+from ordercast.runtime.journal import Journal
 from ordercast.runtime.link import Link
+from ordercast.runtime.memory import Memory
 from ordercast.runtime.standing import Report, Standing
 
 SIZE = 3
@@ -238,25 +240,74 @@ def test_a_snapshot_of_a_release_that_named_things_otherwise_is_read() -> None:
     assert (link.owes_ack, link.written) == (True, 7)
 
 
-def test_a_snapshot_of_a_release_that_kept_messages_one_by_one_is_read() -> None:
-    core = core_of()
-    core.start()
-    for first, payloads in ((1, [b"a", b"b"]), (3, [b"", b"c" * 5000])):
-        core.submit(pack(first, payloads), first, payloads)
-    core.take_up_to(1)
-    buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, 5)
-    pickler.dispatch_table = {Bundle: lambda bundle: (Bundle, msgspec.structs.astuple(bundle))}
-    pickler.dump(snapshot.load(core.snapshot()))
-    before, now = Core.restore(buffer.getvalue()), Core.restore(core.snapshot())
-    assert [bundle.payloads for bundle in now.queue] == [[b"b"], [b"", b"c" * 5000]]
-    assert before.queue == now.queue == core.queue
+@pytest.mark.parametrize(("ordering", "dissemination"), catalog.combinations())
+def test_whatever_a_member_keeps_is_read_back(ordering: str, dissemination: str) -> None:
+    for seed in range(3):
+        world = World(ordering, dissemination, seed)
+        for _ in range(80):
+            world.step()
+            for member in world.members:
+                back = Core.restore(member.core.snapshot())
+                assert {**look(back), "spans": []} == {**look(member.core), "spans": []}
 
 
-def test_a_snapshot_names_nothing_but_the_members_state() -> None:
-    evil = pickle.dumps(print)
-    with pytest.raises(PeerError, match=r"builtins.print.*no part of a member's state"):
+@pytest.mark.parametrize(("ordering", "dissemination"), catalog.combinations())
+def test_whatever_a_member_is_sent_it_may_keep(ordering: str, dissemination: str) -> None:
+    """The rarest packets too, which it keeps in no random world."""
+    stack = catalog.build(ordering, dissemination, 0, SIZE)
+    for kind in classes_in(stack.packets):
+        assert snapshot.load(snapshot.dump({"kept": kind})) == {"kept": kind}
+
+
+def classes_in(packets: Any) -> set[type]:
+    """Those that unions and generic types are made of, `Copy[Stamped]` both of its."""
+    found = {part for each in get_args(packets) for part in classes_in(each)}
+    plain = get_origin(packets) or packets
+    return found | {plain} if isinstance(plain, type) and plain is not UnionType else found
+
+
+def stack_global(module: str, name: str) -> bytes:
+    """A pickle that calls what is found under this name."""
+
+    def text(word: str) -> bytes:
+        return b"\x8c" + bytes((len(word),)) + word.encode()
+
+    return b"\x80\x05" + text(module) + text(name) + b"\x93" + text("true") + b"\x85R."
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("builtins", "print"),
+        ("ordercast.runtime.watching", "os.system"),
+        ("ordercast.protocols.stack", "msgspec.msgpack.decode"),
+        ("ordercast.runtime.state", "State.restore"),
+        ("ordercast.runtime.certificates", "make"),
+        ("collections", "deque.clear"),
+    ],
+)
+def test_a_snapshot_names_nothing_but_the_members_state(module: str, name: str) -> None:
+    evil = stack_global(module, name)
+    with pytest.raises(JournalError, match=rf"{module}\.{name}, which is no part of a member's"):
         Core.restore(evil)
+
+
+def test_a_journal_with_another_snapshot_is_refused_by_its_file(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, identity={"member": "a"})
+    journal.start(stack_global("ordercast.runtime.watching", "os.system"))
+    journal.close()
+    words = r"0000000001\.segment is corrupt at byte \d+: a snapshot names .*os\.system"
+    with (
+        Memory(tmp_path, identity={"member": "a"}, sync="write") as memory,
+        pytest.raises(JournalError, match=words),
+    ):
+        asyncio.run(memory.recall(None, replay_from=None))
+
+
+@pytest.mark.parametrize("junk", [b"", b"\x80\x05", b"\x80\x05K\x01R.", b"no pickle at all"])
+def test_a_snapshot_that_is_none_is_told_as_such(junk: bytes) -> None:
+    with pytest.raises(JournalError, match="a snapshot is none: "):
+        Core.restore(junk)
 
 
 def core_of(me: int = 0, size: int = 2) -> Core:

@@ -70,7 +70,7 @@ class Memory:
                 f"messages from position {self.journal.taken + 1} on were never taken, and nothing "
                 f"is skipped: replay from there or from earlier, not from {replay_from}"
             )
-        core = Core.restore(recovered.snapshot)
+        core = _core_at(recovered)
         if log is not None:
             log.mend()
             if log.position < core.rows:
@@ -79,7 +79,7 @@ class Memory:
             await self._replay(core, [recovered], log)
         else:
             first, *rest = self._segments_from(replay_from)
-            core = Core.restore(first.snapshot)
+            core = _core_at(first)
             await self._replay(core, [first, *rest], log)
         for link in core.links.values():  # all of this is in the journal, or has never happened
             link.commit(link.sent, link.received)
@@ -109,7 +109,7 @@ class Memory:
         try:
             for segment in reversed([*self.journal.history()]):
                 segments.insert(0, segment)
-                core = Core.restore(segment.snapshot)
+                core = _core_at(segment)
                 if core.rows <= log.position:
                     await self._replay(core, segments, log)
                     return
@@ -126,7 +126,7 @@ class Memory:
         assert self.journal.recovered is not None
         segments = [*self.journal.history(), self.journal.recovered]
         for start in reversed(range(len(segments))):
-            core = Core.restore(segments[start].snapshot)
+            core = _core_at(segments[start])
             first_kept = core.queue[0].position if core.queue else core.delivered + 1
             if first_kept <= position:
                 return segments[start:]
@@ -155,6 +155,15 @@ class Memory:
     def _failed(self, error: BaseException) -> None:
         if self.on_failure is not None:
             self.on_failure(error)
+
+
+def _core_at(segment: Segment) -> Core:
+    """The state that it begins with."""
+    snapshot = segment.snapshot
+    try:
+        return Core.restore(snapshot)
+    except JournalError as error:
+        raise segment.unusable(str(error)) from error
 
 
 class _Progress:

@@ -262,6 +262,10 @@ class Segment:
             raise self._corrupt(0, f"this was {name_of(self.number)} when it was written")
         return head + about + checksum
 
+    def unusable(self, why: str) -> JournalError:
+        """Its snapshot fits its checksum, and is no state of a member."""
+        return self._corrupt(self._start, why)
+
     def _corrupt(self, offset: int, why: str) -> JournalError:
         return JournalError(
             f"{self.path} is corrupt at byte {offset}: {why}; restore the directory "

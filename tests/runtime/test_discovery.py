@@ -82,11 +82,20 @@ def test_ports_have_a_range(text: str) -> None:
         Address.parse(text)
 
 
+@pytest.mark.parametrize(
+    "host", ["host..example", ".example", "x" * 64, f"a.{'x' * 64}.b", f"[fe80::1%{'x' * 64}]"]
+)
+def test_a_host_that_nobody_could_look_up_is_told_at_once(host: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a host: between its dots, write from 1 to"):
+        Address.parse(f"{host}:7001")
+
+
 @given(st.from_regex(r"\[?[0-9a-z:.]{1,8}\]?:[0-9]{1,6}") | st.text(max_size=30))
 def test_any_text_is_an_address_or_a_sentence(text: str) -> None:
     with contextlib.suppress(UsageError):
         address = Address.parse(text)
         assert Address.parse(str(address)) == address
+        address.host.encode("idna")  # as looking it up does
 
 
 # A list that is known beforehand

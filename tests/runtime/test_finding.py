@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import ordercast
-from ordercast.runtime.discovery import Address, Dns
+from ordercast import UsageError
+from ordercast.runtime.discovery import Address, Dns, StaticList
 from ordercast.runtime.door import Door
 from ordercast.runtime.keys import make_group
 
@@ -173,3 +174,32 @@ def test_many_members_in_one_process() -> None:
     names = [f"m{number:02}" for number in range(40)]
     peers = addresses(*names)
     asyncio.run(meet({name: {"peers": peers} for name in names}))
+
+
+class Forgetful(StaticList):
+    """It finds the others once."""
+
+    async def look(self) -> dict[str, Address]:
+        found, self.known = self.known, {}
+        return {name: found[name] for name in self.names or ()}
+
+
+def test_a_finder_with_a_bug_ends_the_member_that_looks_for_another() -> None:
+    finder = Forgetful({name: Address.parse(at) for name, at in addresses("a", "b").items()})
+
+    async def run() -> None:
+        async with ordercast.join("g", me="b", peers=finder, timeout_s=20):
+            raise AssertionError("there is nobody else")
+
+    with pytest.raises(KeyError, match="a"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("listen", ["host..example", "host..example:7001"])
+def test_a_mistyped_host_is_told_in_a_sentence(listen: str) -> None:
+    async def run() -> None:
+        async with ordercast.join("g", me="a", peers=addresses("a"), listen=listen):
+            raise AssertionError("nobody can listen there")
+
+    with pytest.raises(UsageError, match=r"'host\.\.example' is no name of a host"):
+        asyncio.run(run())

@@ -48,7 +48,9 @@ class Dialling:
             peer.address = addresses.get(index)
             if index < self._node.me:
                 staying = self._stay_connected(peer, addresses[index], locate)
-                self._tasks.append(asyncio.create_task(staying))
+                task = asyncio.create_task(staying)
+                task.add_done_callback(self._over)
+                self._tasks.append(task)
 
     def cancel(self) -> None:
         for task in self._tasks:
@@ -57,6 +59,11 @@ class Dialling:
     async def ended(self) -> None:
         """After `cancel`."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        """A bug, in the finder of a user perhaps: nobody else would hear of it."""
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            self._node.fail(bug)
 
     async def _stay_connected(self, peer: Peer, address: Address, locate: Locate | None) -> None:
         """Dial, and dial again whenever the connection is gone, while it is of any use."""

@@ -100,4 +100,5 @@ def _listen_at(listen: str | None, listed: Address | None) -> Address:
     """Where to open the door: as told, or as listed, or anywhere on this machine alone."""
     if listen is None:
         return listed or Address(HOST, 0)
-    return Address(listen, 0) if _PORTLESS.fullmatch(listen) else Address.parse(listen)
+    portless = _PORTLESS.fullmatch(listen)
+    return Address.parse(f"{listen}:1")._replace(port=0) if portless else Address.parse(listen)

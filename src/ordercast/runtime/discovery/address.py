@@ -35,6 +35,7 @@ class Address(NamedTuple):
         port = int(found[2])
         if not 1 <= port <= PORT_MAX:
             raise UsageError(f"the port of {text!r} is not from 1 to {PORT_MAX}")
+        _check_host(found[1])
         return cls(found[1], port)
 
     def __str__(self) -> str:
@@ -52,6 +53,16 @@ class Address(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+
+def _check_host(host: str) -> None:
+    """Looking it up would raise what is no `OSError`."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise UsageError(
+            f"{host!r} is no name of a host: between its dots, write from 1 to 63 characters"
+        ) from None
 
 
 def _is_ipv6(text: str) -> bool:

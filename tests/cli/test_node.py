@@ -239,6 +239,27 @@ def test_a_member_that_is_started_twice_is_told_so(
     )
 
 
+def test_one_that_waits_for_the_others_is_not_disturbed_by_a_second_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = group_file(tmp_path, "a", "b")
+    a = Member(file, "a", "--stay")
+    try:
+        wait_until(lambda: "1 of 2 present" in a.complaints())
+        assert main(["node", str(file), "--me", "a", "--status"]) == 2
+        waits = "ordercast node: a has not joined yet: 1 of 2 present, waiting for b\n"
+        assert capsys.readouterr().err == waits
+        assert main(["node", str(file), "--me", "a"]) == 2
+        assert "another member serves its status at" in capsys.readouterr().err
+        with members(file, "b"):
+            wait_until(a.joined)
+            assert ask(tmp_path / "a.status").present == ("a", "b")
+    finally:
+        a.end_input()
+        a.process.kill()
+        a.process.wait()
+
+
 def test_a_journal_in_an_impossible_place_is_what_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,7 +110,8 @@ def test_prometheus_is_served_and_nothing_else(tmp_path: Path) -> None:
         async with joined("a") as (a,):
             where = Address.parse(addresses("x")["x"])
             async with contextlib.aclosing(Watch.on_port(where)) as watch:
-                await watch.serve(a)
+                await watch.open()
+                watch.serve(a)
                 answer = await asyncio.to_thread(fetch, f"http://{where}/metrics")
                 assert samples(answer)["ordercast_members", (("group", "g"), ("member", "a"))] == 1
                 with pytest.raises(urllib.error.HTTPError, match="404"):

@@ -39,7 +39,8 @@ async def request(path: Path, data: bytes) -> bytes:
 @contextlib.asynccontextmanager
 async def watching(group: Group, path: Path) -> AsyncIterator[None]:
     async with contextlib.aclosing(Watch.on_socket(path)) as watch:
-        await watch.serve(group)
+        await watch.open()
+        watch.serve(group)
         yield
 
 
@@ -159,6 +160,45 @@ def test_it_is_served_on_a_socket_of_this_user(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_whoever_asks_a_member_that_waits_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.status"
+
+    async def run() -> None:
+        async with contextlib.aclosing(Watch.on_socket(path)) as watch:
+            await watch.open()
+            with pytest.raises(OrdercastError, match="this member has not joined yet"):
+                await asyncio.to_thread(ask, path)
+            answer = await request(path, b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            async with joined("a") as (a,):
+                watch.serve(a)
+                assert (await asyncio.to_thread(ask, path)).me == "a"
+
+    asyncio.run(run())
+
+
+def test_a_socket_is_taken_before_anyone_answers_there(tmp_path: Path) -> None:
+    path = tmp_path / "both.status"
+    first = Watch.on_socket(path)
+    with pytest.raises(UsageError, match=r"another member serves its status at .*/both"):
+        Watch.on_socket(path)
+    with pytest.raises(UsageError, match=r"runs already \(its status is served at"):
+        Watch.beside(path, None)
+    asyncio.run(first.aclose())
+    assert not path.exists()
+
+
+def test_only_the_socket_of_its_own_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "a.status"
+    first = Watch.on_socket(path)
+    path.unlink()  # as an administrator may, who takes it for a dead member's
+    second = Watch.on_socket(path)
+    asyncio.run(first.aclose())
+    assert path.exists()
+    asyncio.run(second.aclose())
+    assert not path.exists()
+
+
 def test_whoever_asks_wrongly_is_told_or_dropped(tmp_path: Path) -> None:
     path = tmp_path / "a.status"
 
@@ -234,7 +274,7 @@ def test_what_is_in_the_way_of_a_journal_is_told_of_the_journal(tmp_path: Path) 
 
 
 def test_who_does_not_answer(tmp_path: Path) -> None:
-    with pytest.raises(OrdercastError, match=r"answers at .*gone: is it running, has it met the"):
+    with pytest.raises(OrdercastError, match=r"answers at .*gone: is it running, and is that "):
         ask(tmp_path / "gone")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "dead"))

@@ -108,6 +108,7 @@ class _Member:
         self._line = _json_line if options.json else _text_line
         self._told = ""
         self._writing = False
+        self._watches: list[Watch] = []
         self._supervisor = Supervisor()
         self._log_json: bool = options.log_json
 
@@ -120,7 +121,7 @@ class _Member:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         async with contextlib.AsyncExitStack() as stack, _tasks() as begin:
             stack.callback(self._supervisor.close)
-            watches = self._watches(stack)
+            await self._open_watches(stack)
             begin(self._supervisor.keep_awake())
             stopping = begin(stop.wait())
             joining = begin(stack.enter_async_context(self._join()))
@@ -128,8 +129,8 @@ class _Member:
             if not joining.done():
                 return
             group = await joining
-            for watch in watches:
-                await watch.serve(group)
+            for watch in self._watches:
+                watch.serve(group)
             self._supervisor.ready(f"joined {group.name}: {group.algorithm}")
             if not self._log_json:  # there `join` says the same
                 print(f"joined {group.name}: {group.algorithm}", file=sys.stderr, flush=True)
@@ -155,6 +156,9 @@ class _Member:
         )
 
     def _progress(self, presence: Presence) -> None:
+        missing = f", waiting for {', '.join(presence.missing)}" if presence.missing else ""
+        for watch in self._watches:
+            watch.not_yet = f"{self._config.join['me']} has not joined yet: {presence}{missing}"
         if str(presence) == self._told:
             return
         self._told = str(presence)
@@ -165,15 +169,17 @@ class _Member:
         else:
             print(self._told, file=sys.stderr, flush=True)
 
-    def _watches(self, stack: contextlib.AsyncExitStack) -> list[Watch]:
+    async def _open_watches(self, stack: contextlib.AsyncExitStack) -> None:
         path, journal = self._config.status, self._config.join["journal"]
         chosen = self._config.status_chosen
-        watches = [Watch.on_socket(path) if chosen else Watch.beside(path, journal)]
-        stack.push_async_callback(watches[0].aclose)
+        await self._open(stack, Watch.on_socket(path) if chosen else Watch.beside(path, journal))
         if self._config.metrics is not None:
-            watches.append(Watch.on_port(self._config.metrics))
-            stack.push_async_callback(watches[1].aclose)
-        return watches
+            await self._open(stack, Watch.on_port(self._config.metrics))
+
+    async def _open(self, stack: contextlib.AsyncExitStack, watch: Watch) -> None:
+        stack.push_async_callback(watch.aclose)
+        await watch.open()
+        self._watches.append(watch)
 
     async def _send(self, group: Group) -> None:
         number = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -21,11 +22,14 @@ def ask(path: Path) -> Status:
     connection = _UnixConnection(path)
     try:
         connection.request("GET", "/status")
-        return msgspec.json.decode(connection.getresponse().read(), type=Status)
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise OrdercastError(body.decode(errors="replace").strip())
+        return msgspec.json.decode(body, type=Status)
     except (FileNotFoundError, ConnectionRefusedError):
         raise OrdercastError(
-            f"no member answers at {path}: is it running, has it met the others, and is that its "
-            "status socket?"
+            f"no member answers at {path}: is it running, and is that its status socket?"
         ) from None
     except (OSError, http.client.HTTPException, msgspec.MsgspecError) as error:
         raise OrdercastError(

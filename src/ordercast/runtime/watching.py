@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
@@ -43,16 +43,19 @@ Page = tuple[str, Callable[[], bytes]]
 
 
 class Watch:
-    """Made before a member joins, so that what is in the way shows then; serves when it has."""
+    """Opened before a member joins, so that what is in the way shows then, and whoever asks is told
+    that it has not joined yet; serves when it has."""
 
     def __init__(self, listening: socket.socket, *paths: str) -> None:
+        self.not_yet = "this member has not joined yet"
+        """What is said until it has."""
         self._socket = listening
         self._paths = paths
         self._pages: dict[str, Page] = {}
         self._lacking: dict[str, str] = {}
         """Why there is no such page."""
         self._server: asyncio.Server | None = None
-        self._file: Path | None = None
+        self._file: _File | None = None
 
     @classmethod
     def on_socket(cls, path: Path) -> Self:
@@ -91,7 +94,7 @@ class Watch:
     @classmethod
     def _at(cls, path: Path, *, taken: str) -> Self:
         watch = cls(_bind(path, taken), "/status", "/metrics")
-        watch._file = path
+        watch._file = _File.at(path)
         return watch
 
     @classmethod
@@ -104,22 +107,26 @@ class Watch:
         except OSError as error:
             raise UsageError(f"metrics cannot be served at {address}: {words(error)}") from None
 
-    async def serve(self, group: Group) -> None:
+    async def open(self) -> None:
+        """Answer from now on."""
+        start = asyncio.start_server if self._file is None else asyncio.start_unix_server
+        self._server = await start(self._answer_one, sock=self._socket, limit=REQUEST_BYTES_MAX)
+
+    def serve(self, group: Group) -> None:
+        """The member has joined."""
         for path in self._paths:
             try:
                 self._pages[path] = _PAGES[path](group)
             except SetupError as error:
                 self._lacking[path] = str(error)
-        start = asyncio.start_server if self._file is None else asyncio.start_unix_server
-        self._server = await start(self._answer_one, sock=self._socket, limit=REQUEST_BYTES_MAX)
 
     async def aclose(self) -> None:
+        if self._file is not None:
+            self._file.remove()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
         self._socket.close()
-        if self._file is not None:
-            self._file.unlink(missing_ok=True)
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -136,12 +143,33 @@ class Watch:
         method, target, *_ = *request.split(maxsplit=2), b"", b""
         if method != b"GET":
             return _response("405 Method Not Allowed", "text/plain", b"only GET\n")
+        if not self._pages:
+            return _response("503 Service Unavailable", "text/plain", f"{self.not_yet}\n".encode())
         path = target.partition(b"?")[0].decode("latin-1")
         if path not in self._pages:
             why = self._lacking.get(path, f"there is: {' '.join(self._pages)}")
             return _response("404 Not Found", "text/plain", f"{why}\n".encode())
         kind, body = self._pages[path]
         return _response("200 OK", kind, body())
+
+
+class _File(NamedTuple):
+    """The name of a socket. While that is open, its inode is no other's."""
+
+    path: Path
+    device: int
+    inode: int
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        found = path.lstat()
+        return cls(path, found.st_dev, found.st_ino)
+
+    def remove(self) -> None:
+        """Somebody may have taken the name away meanwhile, and given it to another."""
+        with contextlib.suppress(FileNotFoundError):
+            if self == _File.at(self.path):
+                self.path.unlink()
 
 
 class _UnservedError(UsageError):
@@ -160,6 +188,7 @@ def _bind(path: Path, taken: str) -> socket.socket:
         _make_way(path, taken)
         listening.bind(str(path))
         path.chmod(0o600)
+        listening.listen()  # whoever finds one where nobody listens takes it for a dead member's
     except OSError as error:
         listening.close()
         raise _UnservedError(

@@ -52,12 +52,26 @@ def test_the_newest_generation_is_where_the_replica_is(tmp_path: Path, sync: Syn
     assert found(tmp_path, sync) == (kept(2), checkpoint(2, 7, b"later"))
 
 
-def test_older_generations_go_when_the_next_one_is_there(tmp_path: Path, sync: Sync) -> None:
+def test_generations_go_one_by_one_when_they_are_left(tmp_path: Path, sync: Sync) -> None:
     keeping = begun(tmp_path, sync)
-    keeping.begin(kept(2), checkpoint(2))
-    keeping.drop_older()
-    assert [path.name for path in tmp_path.glob("gen*")] == ["generation-0000000002"]
+    for generation in (2, 3):
+        keeping.begin(kept(generation), checkpoint(generation))
+    left = {1: "23", 3: "23", 2: "3"}
+    for generation, stay in left.items():
+        keeping.drop(generation)
+        assert sorted(path.name[-1] for path in tmp_path.glob("gen*")) == list(stay)
     keeping.close()
+
+
+def test_generations_that_nobody_was_there_to_leave_go_at_the_next_start(
+    tmp_path: Path, sync: Sync
+) -> None:
+    keeping = begun(tmp_path, sync)
+    for generation in (2, 3):
+        keeping.begin(kept(generation), checkpoint(generation))
+    keeping.close()
+    assert found(tmp_path, sync) == (kept(3), checkpoint(3))
+    assert [path.name for path in tmp_path.glob("gen*")] == ["generation-0000000003"]
 
 
 def test_one_that_was_killed_while_it_made_the_next_one_is_in_the_one_before(

@@ -6,6 +6,7 @@ In stories, so that a cut can come in the very moment that matters.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,23 @@ def test_one_whose_place_was_taken_is_told(others: str) -> None:
         assert await told.replicas["c"].do(b"x") == 1
 
     tell(story)
+
+
+def test_two_changes_in_a_row_leave_everyone_time_for_both(tmp_path: Path) -> None:
+    """Whoever lags in the second generation is waited for, though the first one is over."""
+
+    def kept(generation: int) -> bool:
+        return (tmp_path / "a" / f"generation-{generation:010}" / "journal").exists()
+
+    async def story(told: Story) -> None:
+        told.begin("abcde")
+        await told.there(*"abcde")
+        await told.replicas["a"].remove("e")
+        await asyncio.sleep(0.5)
+        await told.replicas["a"].remove("d")
+        await told.until(lambda: not kept(1))
+        assert kept(2)
+        await told.until(lambda: not kept(2))
+        assert kept(3)
+
+    tell(story, tmp_path)

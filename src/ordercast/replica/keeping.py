@@ -6,8 +6,8 @@
     generation-0000000003/state     a checkpoint
     generation-0000000003/journal/  what has come since, and what this member has said
 
-A generation is made aside and takes its name at once, before the member says anything in it; the
-ones before it go when it is there. So the newest one is where the member has come to.
+A generation is made aside and takes its name at once, before the member says anything in it; each
+one before it goes when it is left. So the newest one is where the member has come to.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Keeping:
                 f"{me!r} of {group!r}: give each its own directory"
             )
         checkpoint = self._checkpoint(place / "state")
-        self.drop_older()
+        for generation in found:
+            self.drop(generation)
         return kept, checkpoint
 
     def begin(self, kept: Kept, checkpoint: Checkpoint | None) -> None:
@@ -111,11 +112,11 @@ class Keeping:
         """In place of the one before, at once or not at all."""
         self._replace(self._place(self._generation) / "state", encode(checkpoint))
 
-    def drop_older(self) -> None:
-        """Generations that nobody goes back to."""
-        for path in self.directory.glob(f"{_PREFIX}*"):
-            if path != self._place(self._generation):
-                shutil.rmtree(path, ignore_errors=True)
+    def drop(self, generation: int) -> None:
+        """This one is left, and nobody goes back to it, unless it is the newest. Another older one
+        may still be there for those who lag."""
+        if generation != self._generation:
+            shutil.rmtree(self._place(generation), ignore_errors=True)
 
     def taken(self) -> int | None:
         """How much the application was handed in this generation; None if it has not begun."""

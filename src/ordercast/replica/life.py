@@ -181,7 +181,7 @@ class Life:
     async def _end(self, generation: Generation) -> None:
         await generation.end()
         if self._house.keeping is not None:
-            self._house.keeping.drop_older()
+            self._house.keeping.drop(generation.number)
 
     async def _take_part(
         self, generation: Generation, ready: asyncio.Future[Generation]

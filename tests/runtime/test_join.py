@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import math
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -267,7 +268,7 @@ def test_what_cannot_be_is_said_in_a_sentence(options: dict[str, Any], words: st
     "options",
     [
         {"window_bytes": "4"},
-        {"linger_s": None},
+        {"window_bytes": 0},
         {"dead_after_s": True},
         {"suspect_phi": 0},
         {"suspect_phi": 301},
@@ -278,6 +279,22 @@ def test_a_setting_that_cannot_be_is_told(options: dict[str, Any]) -> None:
     [(name, value)] = options.items()
     with pytest.raises(UsageError, match=f"{name} = {value!r}: choose"):
         ordercast.Settings(**options)
+
+
+@pytest.mark.parametrize("name", ordercast.Settings().__struct_fields__)
+def test_only_the_setting_for_which_it_means_something_may_be_none(name: str) -> None:
+    if name == "dead_after_s":
+        assert ordercast.Settings(dead_after_s=None).patience_s(journal=False) is None
+        return
+    with pytest.raises(UsageError, match=f"^{name} = None: choose .*(more than 0|0 or more)$"):
+        ordercast.Settings(**{name: None})
+
+
+@pytest.mark.parametrize("value", [1.5, 4096.0, math.inf, math.nan])
+@pytest.mark.parametrize("name", ["window_bytes", "segment_bytes", "keep_bytes", "excerpt_chars"])
+def test_a_setting_that_counts_is_a_whole_number(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"^{name} = {value!r}: choose a whole number, "):
+        ordercast.Settings(**{name: value})
 
 
 @pytest.mark.parametrize(

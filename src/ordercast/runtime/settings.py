@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from msgspec import UNSET, Struct, StructMeta, UnsetType
+from msgspec.structs import fields
 
 from ordercast.errors import UsageError
 from ordercast.runtime.detector import THRESHOLD_MAX, THRESHOLD_MIN
@@ -55,19 +56,15 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
     """How much of each payload the trace shows to people; nothing, unless you say so."""
 
     def __post_init__(self) -> None:
-        for name in ("window_bytes", "heartbeat_s", "suspect_phi", "dead_after_s", "segment_bytes"):
+        for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value not in (None, UNSET) and not (_is_number(value) and 0 < value < math.inf):
-                raise UsageError(f"{name} = {value!r}: choose more than 0{_and_less(value)}")
+            if name != "dead_after_s" or value not in (None, UNSET):
+                _check(name, value)
         if not THRESHOLD_MIN <= self.suspect_phi <= THRESHOLD_MAX:
             raise UsageError(
                 f"suspect_phi = {self.suspect_phi!r}: choose from {THRESHOLD_MIN:g} to "
                 f"{THRESHOLD_MAX:g}"
             )
-        for name in ("linger_s", "keep_bytes", "excerpt_chars"):
-            value = getattr(self, name)
-            if not (_is_number(value) and 0 <= value < math.inf):
-                raise UsageError(f"{name} = {value!r}: choose 0 or more{_and_less(value)}")
 
     @property
     def told_bytes(self) -> int:
@@ -81,9 +78,15 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
         return self.dead_after_s
 
 
-def _and_less(value: object) -> str:
-    return ", and less than inf" if value == math.inf else ""
+_WHOLE = {field.name for field in fields(Settings) if field.type is int}
+_MAY_BE_0 = {"linger_s", "keep_bytes", "excerpt_chars"}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _check(name: str, value: Any) -> None:
+    whole, may_be_0 = name in _WHOLE, name in _MAY_BE_0
+    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not number or not (value < math.inf and (value > 0 or (may_be_0 and value == 0))):
+        kind = "a whole number, " if whole and not number else ""
+        least = "0 or more" if may_be_0 else "more than 0"
+        less = ", and less than inf" if value == math.inf and not whole else ""
+        raise UsageError(f"{name} = {value!r}: choose {kind}{least}{less}")

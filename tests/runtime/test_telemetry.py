@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 
 import ordercast
+from ordercast import UsageError
 from ordercast.runtime.telemetry import MAGIC, Traced, TracedDelivery
 
 from .test_join import joined
@@ -91,8 +92,41 @@ def test_nothing_travels_unless_asked_for() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("propagate", [True, False])
+@pytest.mark.parametrize("payload", ["text", 5, None])
+def test_what_cannot_be_sent_is_told_as_by_the_group(propagate: bool, payload: object) -> None:
+    async def run() -> None:
+        async with joined("a") as (a,):
+            traced = ordercast.traced(a, propagate=propagate, provider=provider()[0])
+            kind = type(payload).__name__
+            with pytest.raises(UsageError, match=f"a message of type {kind}: send bytes"):
+                await traced.send(payload)  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_what_is_as_good_as_bytes_is_sent(kind: type) -> None:
+    traces, exporter = provider()
+
+    async def run() -> None:
+        async with joined("a") as (a,):
+            traced = ordercast.traced(a, propagate=True, provider=traces)
+            await traced.send(kind(b"plain"))
+            assert (await first(traced)).payload == b"plain"
+
+    asyncio.run(run())
+    [span] = exporter.get_finished_spans()
+    assert span.attributes is not None
+    assert span.attributes["messaging.message.body.size"] == len(b"plain")
+
+
 @pytest.mark.parametrize(
-    "payload", [b"plain", b"", MAGIC, MAGIC + b"\xff\xff", MAGIC + b"\0\1\xc1rest"]
+    "payload",
+    [
+        *(b"plain", b"", MAGIC, MAGIC + b"\xff\xff", MAGIC + b"\0\1\xc1rest"),
+        MAGIC + b"\0\4\x81\xa1\xff\xa0rest",  # {"\xff": ""}, which is no text
+    ],
 )
 def test_what_has_no_context_is_handed_on_as_it_is(payload: bytes) -> None:
     traces, exporter = provider()

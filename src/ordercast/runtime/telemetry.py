@@ -21,6 +21,7 @@ import msgspec
 
 from ordercast.errors import SetupError
 from ordercast.runtime.group import Group
+from ordercast.runtime.payloads import checked_payload
 from ordercast.runtime.receipts import Receipt
 from ordercast.runtime.taking import Delivery
 
@@ -81,6 +82,7 @@ class Traced:
 
     async def send(self, payload: bytes, to: Iterable[str] | None = None) -> Receipt:
         """As `Group.send`. The span lasts as long as the group makes the sender wait."""
+        payload = checked_payload(payload)
         attributes = self._attributes("send", len(payload))
         with self._tracer.start_as_current_span(
             f"send {self.group.name}", kind=SpanKind.PRODUCER, attributes=attributes
@@ -145,7 +147,7 @@ def _unpacked(payload: bytes) -> tuple[bytes, Context | None]:
     end = start + int.from_bytes(payload[len(MAGIC) : start], "big")
     try:
         carrier = _decode(payload[start:end])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return payload, None
     return payload[end:], propagation.extract(carrier)
 

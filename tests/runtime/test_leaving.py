@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 import ordercast
+from ordercast import Group
+from ordercast.runtime.journal import writer
+from ordercast.trace.spans import log_files, read_log
 
 from .helpers import until
 from .test_join import addresses, joined, take
@@ -29,6 +37,69 @@ def test_members_that_leave_at_the_same_time_do_not_wait_for_each_other() -> Non
 def test_whoever_takes_a_message_and_leaves_has_said_that_it_was_delivered() -> None:
     async def run() -> None:
         async with joined("a", "b", reliability="best_effort") as (a, b):
+            receipt = await a.send(b"take this")
+            await take(b, 1)
+            await b.aclose()
+            async with asyncio.timeout(20):
+                assert await receipt.delivered_by() == ("a", "b")
+
+    asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def with_journals(directory: Path, *names: str, sync: str) -> AsyncIterator[list[Group]]:
+    peers = addresses(*names)
+    async with contextlib.AsyncExitStack() as stack:
+        joins = [
+            stack.enter_async_context(
+                ordercast.join(
+                    "g",
+                    me=name,
+                    peers=peers,
+                    reliability="best_effort",
+                    journal=directory / name,
+                    sync=sync,  # type: ignore[arg-type]
+                    trace=directory / "trace",
+                )
+            )
+            for name in names
+        ]
+        yield list(await asyncio.gather(*joins))
+
+
+@pytest.fixture(params=["write", "disk"])
+def sync(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """On a disk that takes its time."""
+
+    def slow(fd: int) -> None:
+        time.sleep(0.03)
+        os.fsync(fd)
+
+    monkeypatch.setattr(writer, "sync_file", slow)
+    kind: str = request.param
+    return kind
+
+
+def test_the_last_word_of_whoever_leaves_is_in_its_trace(tmp_path: Path, sync: str) -> None:
+    async def run() -> list[int]:
+        async with with_journals(tmp_path, "a", "b", sync=sync) as groups:
+            for group in groups:
+                await group.send(b"and away")
+            await asyncio.gather(*(group.aclose() for group in groups))
+        return [group._node.core.rows for group in groups]
+
+    rows = asyncio.run(run())
+    for name, count in zip("ab", rows, strict=True):
+        spans = [span for file in log_files(tmp_path / "trace", name) for span in read_log(file)[1]]
+        assert sum(span.count for span in spans) == count
+        assert spans[-1].kind == "leave"
+
+
+def test_whoever_takes_a_message_and_leaves_a_slow_disk_has_said_that_it_was_delivered(
+    tmp_path: Path, sync: str
+) -> None:
+    async def run() -> None:
+        async with with_journals(tmp_path, "a", "b", sync=sync) as (a, b):
             receipt = await a.send(b"take this")
             await take(b, 1)
             await b.aclose()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from ordercast.errors import UsageError
+from ordercast.errors import OrdercastError, UsageError
 from ordercast.protocols.messages import Held
 from ordercast.runtime.company import Company
 from ordercast.runtime.core import Core
@@ -34,6 +35,8 @@ from ordercast.runtime.weather import Weather
 __all__ = ["HOST", "Node"]
 
 HOST = "127.0.0.1"
+LAST_COMMIT_S = 10.0
+"""So long a disk may take for the last word of a member that leaves."""
 
 
 class Node:
@@ -212,17 +215,34 @@ class Node:
             if peer.air is not None:
                 peer.air.flush()
         if not self.failure.done():
-            self.turn.commit()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(flush_s):
+                    await self._commit()
                     for peer in self.company:
                         await peer.settled()
+        self._dialling.cancel()
+        await self._dialling.ended()
+        if not self.failure.done():
             if self.journal is not None:
                 self._inputs.other("leave")
             self.turn.commit()
-        self._dialling.cancel()
-        await self._dialling.ended()
         await self.reception.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_COMMIT_S):
+                await self._commit()
+
+    async def _commit(self) -> None:
+        """And wait until it is safe and has left: where a thread syncs, that is later."""
+        self.turn.commit()
+        if self.journal is None or self.failure.done():
+            return
+        safe = self._loop.create_future()
+        try:
+            self.journal.commit(partial(safe.set_result, None))
+        except OrdercastError as error:  # of the thread's, just now
+            self.fail(error)
+        if not safe.done():
+            await asyncio.wait({safe, self.failure}, return_when=asyncio.FIRST_COMPLETED)
 
     # What its parts call.
 

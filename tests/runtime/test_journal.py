@@ -856,6 +856,28 @@ def test_a_journal_that_is_removed_under_its_member_is_noticed(
     journal.look()
 
 
+def test_a_disk_that_fails_at_the_end_leaves_the_journal_to_the_next_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def written(journal: Journal) -> None:
+        safe = asyncio.Event()
+        journal.append(b"one")
+        journal.commit(safe.set)
+        await safe.wait()
+
+    def failing(fd: int, length: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    journal = Journal(tmp_path, identity=IDENTITY, sync="disk")
+    journal.start(b"snapshot")
+    asyncio.run(written(journal))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", failing)
+        with pytest.raises(JournalError, match="Input/output error"):
+            journal.close()
+    assert read(tmp_path) == (b"snapshot", [b"one"])
+
+
 def test_a_program_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -239,14 +239,16 @@ class Journal:
         if self._committer is not None:
             self._committer.close()
             self._committer = None
-        with self._trouble.guarded():
-            self._files.close(whole=self._trouble.error is None)
-        if self._taken is not None:
-            self._taken.close()
-            self._taken = None
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
+        try:
+            with self._trouble.guarded():
+                self._files.close(whole=self._trouble.error is None)
+        finally:  # whatever the disk says, the next life may begin
+            if self._taken is not None:
+                self._taken.close()
+                self._taken = None
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+                self._lock_fd = -1
 
     @property
     def recovered(self) -> Recovered | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 import ordercast
 from ordercast import Group, UsageError
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX
-from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, portions
+from ordercast.runtime.outgoing import BUNDLE_BYTES, OVERHEAD_BYTES, Slot, portions
+from ordercast.runtime.standing import Standing
 
+from .helpers import until
 from .test_join import joined, take
 
 pytestmark = pytest.mark.timeout(60)
@@ -42,6 +45,39 @@ def test_order_numbers_and_receipts() -> None:
                 await receipts.stable()
                 assert await receipts.delivered_by("b", "c") in (("a", "b", "c"), ("b", "c"))
                 assert await (await a.send_many([])).delivered_by() == ()
+
+    asyncio.run(run())
+
+
+def test_who_has_all_of_them_is_who_has_them_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Word of the first bundle may come while another one is waited for."""
+    late: list[tuple[Standing, int, Sequence[int], int]] = []
+    heard = Standing.told
+
+    def told(standing: Standing, process: int, ranges: Sequence[int], taken: int) -> None:
+        if standing.me == 0 and process == 2:
+            late.append((standing, process, ranges, taken))
+        else:
+            heard(standing, process, ranges, taken)
+
+    monkeypatch.setattr(Standing, "told", told)
+
+    async def run() -> None:
+        async with joined("a", "b", "c", reliability="best_effort") as (a, *_):
+            receipts = await a.send_many([b"1" * 200_000, b"2" * 200_000])
+            for each in receipts:
+                assert await each.delivered_by("b") == ("a", "b")
+            await until(lambda: any(ranges[-1:] == (2,) for _, _, ranges, _ in late))
+            waits = a._until_delivered
+
+            async def until_delivered(slot: Slot, names: tuple[str, ...]) -> tuple[str, ...]:
+                found = await waits(slot, names)
+                while late:
+                    heard(*late.pop(0))
+                return found
+
+            monkeypatch.setattr(a, "_until_delivered", until_delivered)
+            assert await receipts.delivered_by("b") == ("a", "b", "c")
 
     asyncio.run(run())
 

@@ -247,8 +247,12 @@ class Group:
         await self._node.outgoing.until(
             slot, lambda: wanted.isdisjoint(standing.waits_for(slot.number))
         )
-        lacking = standing.lacks(slot.number)
-        return self._names(index for index in everyone if index not in lacking)
+        return self._who_has(slot)
+
+    def _who_has(self, slot: Slot) -> tuple[str, ...]:
+        """Who has delivered it by now."""
+        lacking = self._node.core.standing.lacks(slot.number)
+        return self._names(index for index in self._addressees(slot) if index not in lacking)
 
     def _addressees(self, slot: Slot) -> Sequence[int]:
         return range(len(self._node.names)) if slot.to is None else slot.to

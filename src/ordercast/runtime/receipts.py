@@ -63,7 +63,7 @@ class Receipts(Struct, frozen=True, eq=False):
 
     async def delivered_by(self, *names: str) -> tuple[str, ...]:
         """Wait until these members have delivered all of them; says who has by now."""
-        found = [await self._group._until_delivered(slot, names) for slot, _, _ in self._parts]
-        return (
-            tuple(name for name in found[0] if all(name in each for each in found)) if found else ()
-        )
+        for slot, _, _ in self._parts:
+            await self._group._until_delivered(slot, names)
+        first, *rest = [self._group._who_has(slot) for slot, _, _ in self._parts] or [()]
+        return tuple(name for name in first if all(name in each for each in rest))

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.cli import main, parser
+from ordercast.cli import main, parser, run
+from ordercast.errors import UsageError
 from ordercast.runtime.faults import GRAMMAR
+from ordercast.runtime.plan import Plan
 from ordercast.trace import Trace
 
 PLAN = "kill:1@300ms+300ms,pause:2@100ms+300ms,partition:0|1,2@800ms+500ms,delay:5ms+-5ms,loss:1%"
@@ -21,6 +23,7 @@ PLAN = "kill:1@300ms+300ms,pause:2@100ms+300ms,partition:0|1,2@800ms+500ms,delay
 @pytest.mark.timeout(200)
 def test_a_run_with_faults_ends_with_verdicts(tmp_path: Path) -> None:
     command = ["run", "--dissemination", "majority_acks", "--seed", "5", "--faults", PLAN]
+    command += ["--timeout", "90"]
     done = subprocess.run(
         [sys.executable, "-m", "ordercast", *command], capture_output=True, text=True, cwd=tmp_path
     )
@@ -44,11 +47,32 @@ def test_a_run_with_faults_ends_with_verdicts(tmp_path: Path) -> None:
     again = parser().parse_args(replay)
     assert again.faults == faults
     assert again.messages == 230, "they talk for a second longer than the faults last"
-    assert again.delay == "0..0"
+    assert (again.delay, again.timeout) == ("0..0", 90)
     sent = [event.process for event in trace.events if event.kind == "send"]
     assert [sent.count(process) for process in range(3)] == [230] * 3
     kinds = [event.kind for event in trace.events if event.process == 1]
     assert kinds.count("crash") == kinds.count("recover") == 1
+
+
+@pytest.mark.parametrize("interval", ["nan", "1e-320", "0.0001", "0"])
+def test_an_interval_that_nothing_can_be_counted_by_is_no_traceback(
+    interval: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned: list[Plan] = []
+
+    def stop(plan: Plan) -> None:
+        planned.append(plan)
+        raise UsageError("far enough")
+
+    monkeypatch.setattr(run, "_stage", stop)
+    arguments = ["run", "--here", "--interval", interval, "--faults", "kill:0@1s"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    if interval == "nan":
+        assert said == "ordercast run: nan ms between messages: choose 0 to an hour\n"
+    else:
+        assert said == "ordercast run: far enough\n"
+        assert [plan.messages for plan in planned] == [run.MESSAGES]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ __all__ = ["act", "add_arguments"]
 
 MESSAGES = 8
 INTERVAL_MS = 10.0
+INTERVAL_MS_MIN = 0.001
+"""Whoever is to send more often does so as fast as it can: how many it takes, nobody knows."""
 LIVE_INTERVAL_MS = 500.0
 LIVE_FAULTS = "delay:100ms±90ms"
 """Slow enough to be seen, and uneven enough for messages to be held."""
@@ -231,6 +233,7 @@ def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Pla
         *(["--messages", str(options.messages)] if options.messages is not None else []),
         *("--payload", str(options.payload), "--interval", str(options.interval)),
         *("--delay", options.delay, "--seed", str(options.seed)),
+        *("--timeout", str(options.timeout)),
         *(["--swap-pairs"] if options.swap_pairs else []),
         *(["--faults", str(options.faults)] if options.faults else []),
         *(["--live"] if options.live else []),
@@ -254,7 +257,7 @@ def _plan(options: argparse.Namespace, ordering: str, dissemination: str) -> Pla
 
 def _enough(faults: Faults, interval_ms: float) -> int:
     """So many messages that the last fault still finds the members talking."""
-    if not faults or interval_ms <= 0:
+    if not faults or not interval_ms >= INTERVAL_MS_MIN:  # nor is it, if it is no number
         return MESSAGES
     return max(MESSAGES, math.ceil((faults.end_us / 1000 + OUTLAST_MS) / interval_ms))
 

@@ -8,6 +8,7 @@ from blocks import filled
 from pictures import picture, witness
 from stories import play
 
+from ordercast.errors import UsageError
 from ordercast.simulator.scenario import render
 from ordercast.trace import Trace
 
@@ -41,8 +42,10 @@ def outputs(docs: Path = DOCS) -> dict[Path, str]:
         drawing = file.parent.parent / "img" / f"{file.stem}.svg"
         made[drawing] = picture(file.stem, story, broken=BROKEN.get(file.stem))
     for file in sorted(docs.rglob("img/*.jsonl")):
+        if (broken := WITNESSED.get(file.stem)) is None:
+            raise UsageError(f"{file}: say under WITNESSED in {__file__} what it breaks")
         [trace] = Trace.load(file)
-        made[file.with_suffix(".svg")] = witness(file.stem, trace, WITNESSED[file.stem])
+        made[file.with_suffix(".svg")] = witness(file.stem, trace, broken)
     return made
 
 

@@ -14,6 +14,7 @@ from outputs import DOCS, stale
 from placing import Box
 from stories import play
 
+from ordercast.errors import UsageError
 from ordercast.simulator.scenario import parse, render
 
 STORIES = sorted(DOCS.rglob("scenarios/*.txt"))
@@ -57,6 +58,14 @@ def test_check_names_what_is_stale_and_changes_nothing(
     assert page.read_text() == before
     assert main([], docs) == 0
     assert main(["--check"], docs) == 0
+
+
+def test_a_trace_of_which_nobody_says_what_it_shows_is_named(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS, docs)
+    shutil.copy(docs / "img" / "witness.jsonl", docs / "img" / "another.jsonl")
+    with pytest.raises(UsageError, match=r"img/another\.jsonl: say under WITNESSED in "):
+        stale(docs)
 
 
 @pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.stem)

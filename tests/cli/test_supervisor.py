@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,50 +20,84 @@ from .test_node import WAIT_S, Member, group_file, members
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_supervisor_hears_when_it_is_ready_that_it_does_not_hang_and_when_it_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[str] = []
+class Ear:
+    """Of a supervisor."""
 
-    def hears(news: str, *, within_s: float) -> bool:
+    def __init__(self, listening: socket.socket) -> None:
+        self._socket = listening
+        self.heard: list[str] = []
+
+    def hears(self, news: str, *, within_s: float = WAIT_S) -> bool:
         deadline = time.monotonic() + within_s
         while (left_s := deadline - time.monotonic()) > 0:
-            ear.settimeout(left_s)
+            self._socket.settimeout(left_s)
             with contextlib.suppress(TimeoutError):
-                heard.extend(ear.recv(4096).decode().splitlines())
-            if news in heard:
+                self.heard += self._socket.recv(4096).decode().splitlines()
+            if news in self.heard:
                 return True
         return False
 
-    file = group_file(tmp_path, "a", "b")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-        ear.bind(str(tmp_path / "notify"))
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        monkeypatch.setenv("WATCHDOG_USEC", "500000")
-        monkeypatch.delenv("WATCHDOG_PID", raising=False)
-        a = Member(file, "a", "--stay")
-        monkeypatch.delenv("NOTIFY_SOCKET")
+
+@contextlib.contextmanager
+def supervised(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Member, Ear]]:
+    """The member a, and whom it tells how it is doing."""
+    notify = str(file.parent / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(notify)
+        with monkeypatch.context() as environment:
+            environment.setenv("NOTIFY_SOCKET", notify)
+            environment.setenv("WATCHDOG_USEC", "500000")
+            environment.delenv("WATCHDOG_PID", raising=False)
+            a = Member(file, "a", "--stay")
         try:
-            assert hears("STATUS=1 of 2 present", within_s=WAIT_S)
-            assert "READY=1" not in heard
-            with members(file, "b", options=("--stay",)):
-                assert hears("READY=1", within_s=WAIT_S)
-                assert "STATUS=joined orders: causal_vector over majority_acks" in heard
-                heard.clear()
-                assert hears("WATCHDOG=1", within_s=WAIT_S)
-                a.process.send_signal(signal.SIGSTOP)
-                hears("nothing: only what was said before", within_s=0.3)
-                heard.clear()
-                assert not hears("WATCHDOG=1", within_s=1.0), "its loop does not turn"
-                a.process.send_signal(signal.SIGCONT)
-                assert hears("WATCHDOG=1", within_s=WAIT_S)
-                a.process.send_signal(signal.SIGTERM)
-                assert hears("STOPPING=1", within_s=WAIT_S)
-                assert a.ends_with() == 0
+            yield a, Ear(listening)
         finally:
             a.end_input()
             a.process.kill()
             a.process.wait()
+
+
+def test_a_supervisor_hears_when_it_is_ready_that_it_does_not_hang_and_when_it_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = group_file(tmp_path, "a", "b")
+    with supervised(file, monkeypatch) as (a, ear):
+        assert ear.hears("STATUS=1 of 2 present")
+        assert "READY=1" not in ear.heard
+        with members(file, "b", options=("--stay",)):
+            assert ear.hears("READY=1")
+            assert "STATUS=joined orders: causal_vector over majority_acks" in ear.heard
+            ear.heard.clear()
+            assert ear.hears("WATCHDOG=1")
+            a.process.send_signal(signal.SIGSTOP)
+            ear.hears("nothing: only what was said before", within_s=0.3)
+            ear.heard.clear()
+            assert not ear.hears("WATCHDOG=1", within_s=1.0), "its loop does not turn"
+            a.process.send_signal(signal.SIGCONT)
+            assert ear.hears("WATCHDOG=1")
+            a.process.send_signal(signal.SIGTERM)
+            assert ear.hears("STOPPING=1")
+            assert a.ends_with() == 0
+
+
+def test_one_that_is_stopped_while_it_waits_for_the_others_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with supervised(group_file(tmp_path, "a", "b"), monkeypatch) as (a, ear):
+        assert ear.hears("STATUS=1 of 2 present")
+        a.process.send_signal(signal.SIGTERM)
+        assert ear.hears("STOPPING=1", within_s=20)
+        assert a.ends_with() == 0
+
+
+def test_without_a_supervisor_there_is_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise AssertionError("nobody is to be told anything")
+
+    monkeypatch.setattr(socket, "socket", none)
+    supervisor = Supervisor({"WATCHDOG_USEC": "1000"})
+    supervisor.ready("here")
+    supervisor.close()
 
 
 def test_a_supervisor_that_is_gone_or_means_another_disturbs_nobody(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ class _Member:
             joining = begin(stack.enter_async_context(self._join()))
             await asyncio.wait({stopping, joining}, return_when=asyncio.FIRST_COMPLETED)
             if not joining.done():
+                self._supervisor.stopping()
                 return
             group = await joining
             for watch in self._watches:

@@ -21,12 +21,16 @@ class Supervisor:
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = _address(environment.get("NOTIFY_SOCKET", ""))
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)  # a supervisor that does not read holds nobody up
-        self._patience_s = _patience_s(environment) if self._address else None
+        self._socket: socket.socket | None = None
+        self._patience_s: float | None = None
+        if self._address:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)  # a supervisor that does not read holds nobody up
+            self._patience_s = _patience_s(environment)
 
     def close(self) -> None:
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
 
     def status(self, text: str) -> None:
         """For people: `systemctl status` shows it."""
@@ -45,7 +49,7 @@ class Supervisor:
             await asyncio.sleep(self._patience_s / 2)
 
     def _tell(self, news: str) -> None:
-        if self._address:
+        if self._socket is not None:
             # Whether anyone still listens is the supervisor's affair: a member has others to serve.
             with contextlib.suppress(OSError):
                 self._socket.sendto(news.encode(), self._address)

@@ -64,5 +64,5 @@ def test_answers_are_those_of_a_look_at_everyone(seed: int) -> None:
 
 
 def test_what_only_saves_looks_is_in_no_snapshot() -> None:
-    """Two that know the same are the same to the model checker, and to older releases."""
+    """Two that know the same are the same to the model checker."""
     assert {"laggard", "stable", "short"}.isdisjoint(Retained(0, 3).__getstate__())

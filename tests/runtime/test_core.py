@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from pathlib import Path
 from random import Random
 from types import UnionType
@@ -18,9 +17,8 @@ from ordercast.runtime.bundle import Bundle, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import LoggedCore, replay
 from ordercast.runtime.journal import Journal
-from ordercast.runtime.link import Link
 from ordercast.runtime.memory import Memory
-from ordercast.runtime.standing import Report, Standing
+from ordercast.runtime.standing import Report
 
 SIZE = 3
 
@@ -210,34 +208,6 @@ def test_what_a_snapshot_looks_at_is_none_the_slower_for_it() -> None:
     core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="0")
     for part in (core, core.standing, *core.links.values()):
         assert not hasattr(part, "__dict__"), type(part).__name__
-
-
-def test_a_snapshot_of_a_release_that_buried_nobody_is_read() -> None:
-    core = Core(catalog.build("causal_vector", "majority_acks", 0, SIZE), life="x")
-    core.submit(pack(1, [b"one"]), 1, [b"one"])
-    known = core.standing.__reduce_ex__(5)[2]
-    assert isinstance(known, tuple)
-    del known[1]["buried"]
-    standing = Standing.__new__(Standing)
-    standing.__setstate__(known)
-    assert standing.lacks(1) == {0, 1, 2}
-
-
-def test_a_snapshot_of_a_release_that_named_things_otherwise_is_read() -> None:
-    core = Core(catalog.build("fifo", "best_effort", 0, SIZE), life="0")
-    core.start()
-    core.submit(pack(1, [b"x"]), 1, [b"x"])
-    core.unreported[2] += 1, 4
-    state = snapshot.load(core.snapshot())
-    state["_fresh"] = state.pop("unreported")
-    restored = Core.restore(snapshot.dump(state))
-    assert restored.unreported == [[], [], [1, 4]]
-
-    names = {"_waiting": deque(), "_flying": deque([b"on its way"]), "_told": 3, "acknowledged": 7}
-    link = Link.__new__(Link)
-    link.__setstate__((None, {**names, "received": 3, "safe": 4}))
-    link.cut()
-    assert (link.owes_ack, link.written) == (True, 7)
 
 
 @pytest.mark.parametrize(("ordering", "dissemination"), catalog.combinations())

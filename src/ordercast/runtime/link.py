@@ -22,7 +22,6 @@ copy, would give new packets numbers that we know others by: it is not let in ag
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from ordercast.errors import PeerError
 from ordercast.runtime.frames import Ack, Data
@@ -73,11 +72,6 @@ class Link:
         """Not written on the connection of now."""
         self._flying: deque[bytes] = deque()
         """Written on it, and not acknowledged."""
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """From a snapshot; in those of older releases, one field has another name."""
-        for name, value in state[1].items():
-            setattr(self, "told" if name == "_told" else name, value)
 
     @property
     def unacknowledged(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -44,12 +43,6 @@ class Standing:
         self.changed: list[int] = []
         """Bundles that someone has delivered since the host last looked."""
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """From a snapshot; those of older releases know nothing of the buried, nor of costs."""
-        self.buried, self.costs = {}, {}
-        for name, value in state[1].items():
-            setattr(self, name, value)
-
     def sent(self, number: int, cost: int, addressees: Iterable[int]) -> None:
         lacking = 0
         for process in addressees:
@@ -81,8 +74,7 @@ class Standing:
             self.changed.append(number)
 
     def _settled(self, number: int) -> None:
-        del self.lacking[number]
-        self.costs.pop(number, None)
+        del self.lacking[number], self.costs[number]
 
     def took(self, process: int, taken: int) -> None:
         self.taken[process] = max(self.taken[process], taken)
@@ -102,9 +94,7 @@ class Standing:
     def undelivered(self, process: int) -> int:
         """Bytes that it has not said to have delivered."""
         return sum(
-            self.costs.get(number, 0)
-            for number, lacking in self.lacking.items()
-            if lacking >> process & 1
+            self.costs[number] for number, lacking in self.lacking.items() if lacking >> process & 1
         )
 
     def outstanding(self, exempt: Collection[int] = ()) -> int:

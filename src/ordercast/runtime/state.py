@@ -28,8 +28,6 @@ _KEPT = (
     "unreported",
 )
 """What a snapshot holds."""
-_RENAMED = {"_fresh": "unreported"}
-"""In snapshots of older releases."""
 _ATTACHED = (
     *("spans", "started", "clock_us", "recording", "excerpt_chars", "carry", "codec"),
     *("_at_hand", "_own", "come"),
@@ -103,7 +101,7 @@ class State:
     def restore(cls, snapshot: bytes) -> Self:
         state = cls.__new__(cls)
         for name, value in load(snapshot).items():
-            setattr(state, _RENAMED.get(name, name), value)
+            setattr(state, name, value)
         for link in state.links.values():
             link.cut()
         state.attach()

@@ -65,7 +65,7 @@ class Status(Struct, frozen=True, kw_only=True):
     present: tuple[str, ...]
     suspected: tuple[str, ...]
     dead: tuple[str, ...]
-    leader: str | None = None  # members of older releases do not say
+    leader: str | None
     sent: int
     """Messages that have left; `waiting` more are about to."""
     waiting: int

@@ -70,7 +70,6 @@ REFUSED = {
         "b is a member already, and seems",
     ),
     "a state of no generation": (fetch(generation=7), "has no state of generation 7"),
-    "a state for a stranger": (fetch(name="x"), "x is no member"),
     "a state of long ago": (fetch(token="t"), "does not have that state any more"),
 }
 TOLD = {

@@ -432,7 +432,7 @@ def test_two_groups_of_one_name_do_not_become_one(caplog: pytest.LogCaptureFixtu
             told.add(name, "a")
             await told.there(name)
         await asyncio.sleep(30)
-        assert told.replicas["b"].members == ("a", "b", "c")
+        assert sorted(told.replicas["b"].members) == ["a", "b", "c"]
         assert told.counts(*"bc") == [{"old": 1}] * 2
         assert told.counts(*"adef") == [{"new": 1}] * 4
 
@@ -629,26 +629,6 @@ def test_a_group_that_does_not_change_says_so() -> None:
         asyncio.run(program())
 
 
-def test_a_machine_that_cannot_be_saved_harms_nobody_but_newcomers(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Odd(Tally):
-        def save(self) -> bytes:
-            return "a str"  # type: ignore[return-value]
-
-    async def story(told: Story) -> None:
-        peers = {name: told.places[name] for name in "ab"}
-        for name in "ab":
-            told.start(name, Odd(), peers=peers)
-        await told.there("a", "b")
-        with pytest.raises(ordercast.DiscoveryError, match="cannot save its state: its log says"):
-            await told.start("c", via=told.places["a"], timeout_s=5)
-        assert await told.replicas["a"].do(b"x") == 1
-
-    tell(story, tmp_path)
-    assert "save() gave str, and not bytes" in caplog.text
-
-
 def test_apply_may_raise_whatever_it_likes() -> None:
     class Odd(Tally):
         def apply(self, command: bytes, sender: str) -> int:
@@ -679,17 +659,3 @@ def test_machines_that_cannot_be(machine: Any, sentence: str) -> None:
 
     with pytest.raises(ordercast.UsageError, match=sentence):
         asyncio.run(program())
-
-
-def test_a_machine_that_cannot_load_what_another_has_saved_ends_its_own_replica() -> None:
-    class Broken(Tally):
-        def load(self, state: bytes) -> None:
-            raise ValueError("another version of the program")
-
-    async def story(told: Story) -> None:
-        told.begin("a")
-        await told.there("a")
-        with pytest.raises(ValueError, match="another version of the program"):
-            await told.start("b", Broken(), via=told.places["a"])
-
-    tell(story)

@@ -26,7 +26,7 @@ from ordercast.runtime.frames import (
 )
 from ordercast.runtime.keys import peer_name
 
-__all__ = ["Words", "fetch", "knock"]
+__all__ = ["Given", "Words", "fetch", "knock", "unchanged"]
 
 ANSWER_S = 5.0
 
@@ -38,6 +38,14 @@ class Words(NamedTuple):
     wants: bool
     history: str
     generation: int
+
+
+class Given(NamedTuple):
+    """A state that was fetched."""
+
+    where: Address
+    token: str
+    checkpoint: Checkpoint
 
 
 async def knock(door: Door, address: Address, words: Words) -> Roll:
@@ -55,7 +63,7 @@ async def knock(door: Door, address: Address, words: Words) -> Roll:
     return answer
 
 
-async def fetch(door: Door, address: Address, generation: int) -> Checkpoint:
+async def fetch(door: Door, address: Address, generation: int) -> Given:
     """The state that the member there has come to in this generation."""
     pieces = bytearray()
     token, total = "", 1
@@ -72,7 +80,14 @@ async def fetch(door: Door, address: Address, generation: int) -> Checkpoint:
     checkpoint = decode(bytes(pieces))
     if checkpoint.generation != generation:
         raise PeerError(f"{address} gives a state of generation {checkpoint.generation}")
-    return checkpoint
+    return Given(address, token, checkpoint)
+
+
+async def unchanged(door: Door, given: Given, generation: int) -> bool:
+    """Whether the member there is in this state still, and in this generation by now."""
+    async with _call(door, given.where) as ask:
+        answer = await ask(Fetch(VERSION, door.group, door.name, generation, given.token, 0))
+    return isinstance(answer, Piece) and not answer.data
 
 
 class _Asking:

@@ -28,10 +28,17 @@ OFFER_S = 30.0
 """How long a state is kept for one who has stopped asking."""
 
 
+GIVEN_MAX = 64
+"""Of so many states that were given is it known whether they are the state still."""
+
+
 class _Offer(NamedTuple):
     data: bytes
+    steps: int
     last: float
     """When somebody last asked for a piece of it."""
+    trial: bool
+    """Whether it is for one without a seat: then it may be of a generation that has ended."""
 
 
 class Host:
@@ -39,9 +46,11 @@ class Host:
         self,
         house: House,
         save: Callable[[], Checkpoint | None],
+        steps: Callable[[], int],
         on_other: Callable[[str, Address, int], None],
     ) -> None:
-        """`save` gives the state, if it can be had; `on_other` is told of members of a group of the
+        """`save` gives the state, if it can be had, and `steps` a number that stays the same as
+        long as the state does; `on_other` is told of members of a group of the
         same name that has another history: who, where, and in which generation."""
         self.generation: Generation | None = None
         """The one that we are in; None in between."""
@@ -49,16 +58,21 @@ class Host:
         """Whether the machine has come to where it is."""
         self._house = house
         self._save = save
+        self._steps = steps
         self._on_other = on_other
         self._loop = asyncio.get_running_loop()
         self._invited: dict[str, float] = {}
         """Newcomers, and when they were last proposed."""
         self._offers: dict[str, _Offer] = {}
+        self._given: dict[str, int] = {}
+        """By its token, the steps to a state that was given: whoever has tried it and then has a
+        seat need not fetch it again, if it is the state still."""
+        self._next_look: asyncio.TimerHandle | None = None
 
     def enter(self, generation: Generation) -> None:
         self.generation = generation
         self._invited.clear()
-        self._offers.clear()
+        self._offers = {t: o for t, o in self._offers.items() if o.trial}
 
     def leave(self) -> None:
         self.generation, self.in_state = None, False
@@ -101,26 +115,50 @@ class Host:
         return None
 
     def fetched(self, wish: Fetch) -> Frame:
-        me, generation = self._house.me, self.generation
-        if generation is None or generation.number != wish.generation or not self.in_state:
-            return Bye(f"{me} has no state of generation {wish.generation}")
-        if wish.name not in generation.roll.seats:
-            return Bye(f"{wish.name} is no member")
+        """Whoever may ask for a seat may see the state, and tries it before it asks."""
         now, token = self._loop.time(), wish.token
-        self._offers = {t: o for t, o in self._offers.items() if now - o.last <= OFFER_S}
         if not token:
-            if len(self._offers) >= OFFERS_MAX:
-                return Bye(f"{me} is giving its state to {OFFERS_MAX} others: come again")
-            if (checkpoint := self._save()) is None:
-                return Bye(f"{me} cannot save its state: its log says why")
+            offer = self._offer(wish, now)
+            if isinstance(offer, Bye):
+                return offer
             token = surroundings().token()
-            self._offers[token] = _Offer(encode(checkpoint), now)
-        if token not in self._offers:
-            return Bye(f"{me} does not have that state any more")
-        data = self._offers[token].data
-        piece = data[wish.offset : wish.offset + PIECE_BYTES]
-        if wish.offset + len(piece) >= len(data):
-            del self._offers[token]
+        elif token in self._offers:
+            offer = self._offers[token]
+        elif self._is_here(wish.generation) and self._given.get(token) == self._steps():
+            return Piece(token, 0, b"")
         else:
-            self._offers[token] = _Offer(data, now)
-        return Piece(token, len(data), piece)
+            return Bye(f"{self._house.me} does not have that state any more")
+        piece = offer.data[wish.offset : wish.offset + PIECE_BYTES]
+        self._offers[token] = offer._replace(last=now)
+        if wish.offset + len(piece) >= len(offer.data):
+            self._offers.pop(token)
+            self._given = dict([*self._given.items(), (token, offer.steps)][-GIVEN_MAX:])
+        self._drop_stale()
+        return Piece(token, len(offer.data), piece)
+
+    def _offer(self, wish: Fetch, now: float) -> _Offer | Bye:
+        """The state as it is now, or why it cannot be had."""
+        me, generation = self._house.me, self.generation
+        if generation is None or not self._is_here(wish.generation):
+            return Bye(f"{me} has no state of generation {wish.generation}")
+        if len(self._offers) >= OFFERS_MAX:
+            return Bye(f"{me} is giving its state to {OFFERS_MAX} others: come again")
+        if (checkpoint := self._save()) is None:
+            return Bye(f"{me} cannot save its state: its log says why")
+        trial = wish.name not in generation.roll.seats
+        return _Offer(encode(checkpoint), self._steps(), now, trial)
+
+    def _drop_stale(self) -> None:
+        """Then, and once more when it is time: a state may be large."""
+        now = self._loop.time()
+        self._offers = {t: o for t, o in self._offers.items() if now - o.last < OFFER_S}
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = self._loop.call_later(OFFER_S, self._drop_stale) if self._offers else None
+
+    def _is_here(self, number: int) -> bool:
+        """Whether the machine is in this generation, and everyone is known there."""
+        generation = self.generation
+        if generation is None or not generation.settled or not self.in_state:
+            return False
+        return generation.number == number

@@ -8,6 +8,8 @@
     on a newer generation elsewhere:
                               we have missed how ours ended: if we have a seat there, fetch the
                               state, and only then leave ours; if not, knock
+    before a first knock:     load the state, as a trial: a seat counts for majorities, whether
+                              anybody can take it or not
     on a knock:               say who the members are; propose to add whoever wants a seat
     if everyone waits for a member that is away:
                               propose a generation without it; it comes back as a newcomer does
@@ -66,9 +68,12 @@ class Life:
         self._house = house
         self._worker = Worker(house, machine)
         self.pending = self._worker.pending
-        self._lookout = Lookout(house, self._worker.workshop, lambda: self.roll)
+        workshop = self._worker.workshop
+        self._lookout = Lookout(house, workshop, lambda: self.roll)
         self.seeker = self._lookout.seeker
-        self._host = house.door.host = Host(house, self._checkpoint, self._lookout.met_another)
+        self._host = house.door.host = Host(
+            house, self._checkpoint, lambda: workshop.steps, self._lookout.met_another
+        )
         self._on_change = on_change
         self.roll: Roll | None = None
         self.group: Group | None = None

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 class Lookout:
     def __init__(self, house: House, workshop: Workshop, roll: Callable[[], Roll | None]) -> None:
         """`roll` gives that of this generation, or of the last one."""
-        self.seeker = Seeker(house, self._standing)
+        self.seeker = Seeker(house, self._standing, workshop.try_out)
         self._house = house
         self._workshop = workshop
         self._roll = roll

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
-from ordercast.errors import PeerError
+from ordercast.errors import PeerError, UsageError
 from ordercast.replica.checkpoint import Applied, Checkpoint
 from ordercast.replica.commands import Commands, Met, decode
 from ordercast.replica.pending import Pending
 from ordercast.replica.rolls import EXPELLED_MAX, Change
 from ordercast.runtime.frames import Roll
 
-__all__ = ["Machine", "Workshop"]
+__all__ = ["Machine", "Workshop", "saved"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,14 @@ class Machine(Protocol):
         """Be in this state, whatever was before."""
 
 
+def saved(machine: Machine) -> bytes | bytearray | memoryview:
+    """Whatever save() raises, and a `TypeError` if it gives anything but bytes."""
+    state: object = machine.save()
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise TypeError(f"save() gave {type(state).__name__}, and not bytes")
+    return state
+
+
 class Workshop:
     """Where a machine stands."""
 
@@ -41,30 +49,59 @@ class Workshop:
         """Of the last message of this generation that was taken."""
         self.busy = False
         """Whether anything was carried out here."""
+        self.steps = 0
+        """As long as this stays the same, so does the state."""
         self._applied: Applied = {}
+        self._at_work = False
+        """Whether the machine is in a generation."""
+        self._tried: bytes | None = None
+        """The state that it is in since it was tried."""
+        self._save_failed = False
         self._pending = pending
         self._me = me
 
     def move(self, roll: Roll) -> None:
         """The machine stays as it is, and another generation begins."""
-        self.position = 0
+        self.position, self._at_work = 0, True
         gone = [name for name in self._applied if name not in roll.seats]
         for name in gone[:-EXPELLED_MAX]:  # whoever was left behind may yet come back with some
             del self._applied[name]
 
+    def try_out(self, checkpoint: Checkpoint) -> None:
+        """Raises a `UsageError` if the machine cannot be in this state. One that is at work is in
+        its own afterwards."""
+        own = None
+        if self._at_work and (own := self.checkpoint(checkpoint.generation)) is None:
+            return  # it cannot be had back
+        try:
+            self.machine.load(checkpoint.state)
+        except Exception as error:
+            raise UsageError(
+                f"{self._me} cannot take the state that the others are in, so it has asked for no "
+                f"seat among them: load() raised {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            if own is not None:
+                self.machine.load(own.state)
+        self._tried = checkpoint.state if own is None else None
+
     def load(self, checkpoint: Checkpoint) -> None:
-        self.machine.load(checkpoint.state)
+        self.steps += 1
+        if checkpoint.state is not self._tried:
+            self.machine.load(checkpoint.state)
+        self._tried = None
         self._applied, self.position = dict(checkpoint.applied), checkpoint.position
 
     def checkpoint(self, generation: int) -> Checkpoint | None:
-        """None if the program cannot save its state, which the log tells: it may yet go on."""
+        """None if the program cannot save its state, which the log tells once: it may yet go on."""
         try:
-            state = self.machine.save()
-            if not isinstance(state, bytes | bytearray | memoryview):
-                raise TypeError(f"save() gave {type(state).__name__}, and not bytes")
+            state = saved(self.machine)
         except Exception:
-            logger.exception("%s: the state cannot be saved", self._me)
+            if not self._save_failed:  # whoever needs it asks again and again
+                logger.exception("%s: the state cannot be saved", self._me)
+            self._save_failed = True
             return None
+        self._save_failed = False
         return Checkpoint(generation, self.position, dict(self._applied), bytes(state))
 
     def begin(self) -> None:
@@ -84,6 +121,7 @@ class Workshop:
         if not isinstance(message, Commands):
             return message
         self.busy = True
+        self.steps += 1
         last = message.first + len(message.bodies) - 1
         self._applied[sender] = message.session, last
         self._carry_out(message, sender)

@@ -15,7 +15,7 @@ from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.generation import House
 from ordercast.replica.keeping import Keeping, Kept
 from ordercast.replica.life import Life
-from ordercast.replica.machine import Machine
+from ordercast.replica.machine import Machine, saved
 from ordercast.replica.replica import Replica
 from ordercast.replica.rolls import first
 from ordercast.replica.seeking import Entry
@@ -103,6 +103,8 @@ async def replicate(
     async with contextlib.AsyncExitStack() as stack:
         keeping = _opened(stack, journal, sync) if journal is not None else None
         found = keeping.newest(group=group, me=me) if keeping is not None else None
+        if found is None and peers is not None:
+            _check_save(machine)
         token = _token(keeping)
         where = peers if peers is not None else f"via:{','.join(map(str, seeds))}?size=1"
         entrance = Entrance(group, me, where, listen=listen, keys=keys, insecure=insecure)
@@ -164,14 +166,18 @@ async def _founded(
 
 
 async def _let_in(life: Life, timeout_s: float) -> Entry:
-    """Knock until there is a seat for us."""
-    pause_s, told = KNOCK_S_MIN, ""
+    """Knock until there is a seat for us. From when the state was tried there is as much time anew:
+    it has to come again, and who gives up then has a seat already."""
+    pause_s, told, tried = KNOCK_S_MIN, "", False
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(timeout_s) as limit:
             while True:
                 entry = await life.seeker.enter(life.seeker.seeds, wants=True)
                 if entry is not None:
                     return entry
+                if life.seeker.tried is not None and not tried:
+                    tried = True
+                    limit.reschedule(life.loop.time() + timeout_s)
                 if pause_s >= KNOCK_S_MAX and life.seeker.trouble != told:
                     told = life.seeker.trouble
                     logger.warning("%s is not let in yet: %s", life.me, told)
@@ -190,9 +196,9 @@ async def _completed(life: Life, entry: Entry, timeout_s: float) -> Entry:
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                checkpoint = await life.seeker.fetch(entry.roll.generation, places)
-                if checkpoint is not None:
-                    return entry._replace(checkpoint=checkpoint)
+                given = await life.seeker.fetch(entry.roll.generation, places)
+                if given is not None:
+                    return entry._replace(checkpoint=given.checkpoint)
                 await asyncio.sleep(KNOCK_S_MAX)
     except TimeoutError:
         raise DiscoveryError(
@@ -253,6 +259,17 @@ def _check_machine(machine: object) -> None:
             raise UsageError(f"{machine!r} has no {name}(): a machine has apply, save and load")
         if inspect.iscoroutinefunction(method):
             raise UsageError(f"{name}() of {machine!r} is a coroutine: it has to be a function")
+
+
+def _check_save(machine: Machine) -> None:
+    """Of one who begins: it would otherwise show when somebody else needs the state."""
+    try:
+        saved(machine)
+    except Exception as error:
+        raise UsageError(
+            f"the state of {machine!r} cannot be saved ({type(error).__name__}: {error}): save() "
+            "has to give it as bytes, from the beginning"
+        ) from error
 
 
 def _seeds(via: str | Iterable[str] | None) -> list[Address]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ordercast.errors import PeerError, RemovedError
-from ordercast.replica.calling import Words, fetch, knock
+from ordercast.replica.calling import Given, Words, fetch, knock, unchanged
 from ordercast.replica.checkpoint import Checkpoint
 from ordercast.replica.generation import House
 from ordercast.runtime.discovery import Address
@@ -42,14 +45,31 @@ class _Found(NamedTuple):
     where: Address
 
 
+class _Tried(NamedTuple):
+    """What our machine has taken, so that it may ask for a seat."""
+
+    history: str
+    """Of the group whose state it is."""
+    given: Given
+
+
 class Seeker:
-    def __init__(self, house: House, standing: Callable[[], Standing]) -> None:
+    def __init__(
+        self,
+        house: House,
+        standing: Callable[[], Standing],
+        try_out: Callable[[Checkpoint], None],
+    ) -> None:
+        """`try_out` raises a `UsageError` if our machine cannot be in this state."""
         self.seeds: dict[Address, None] = {}
         """Where members were, as far as was heard."""
         self.trouble = "nobody answers"
         """What stood in the way when somebody was last asked."""
+        self.tried: _Tried | None = None
+        """As long as we have no seat in that group."""
         self._house = house
         self._standing = standing
+        self._try_out = try_out
 
     async def newest(self, addresses: Iterable[Address], *, wants: bool) -> _Found | None:
         """The newest generation of this group that somebody there is in; None if nobody says."""
@@ -65,12 +85,16 @@ class Seeker:
 
     async def enter(self, addresses: Iterable[Address], *, wants: bool) -> Entry | None:
         """Ask there for a newer generation than ours, and for a seat in it; None if we have to
-        come again."""
-        found = await self.newest(addresses, wants=wants)
+        come again. Whoever was not in it before asks for a seat once it has tried the state: if it
+        could not take it, its seat would count, and nobody would be there."""
+        sure = bool(self._standing().history) or self.tried is not None
+        found = await self.newest(addresses, wants=wants and sure)
         generation, history = self._standing()
         if found is None or (history and found.roll.generation <= generation):
             return None
         roll, house = found.roll, self._house
+        if self.tried is not None and self.tried.history != roll.history:
+            self.tried, sure = None, bool(history)
         members = {Address.parse(seat.address): None for seat in roll.seats.values()}
         self.seeds |= members
         if house.life in roll.expelled:
@@ -79,15 +103,36 @@ class Seeker:
         if seat is not None and seat.life == house.life:
             if roll.generation == generation:  # we are in it, and have yet to hear of it
                 return None
-            checkpoint = await self.fetch(roll.generation, {found.where: None, **members})
-            return Entry(roll, checkpoint) if checkpoint is not None else None
+            checkpoint = await self._begun_with(roll.generation, {found.where: None, **members})
+            if checkpoint is None:
+                return None
+            self.tried = None
+            return Entry(roll, checkpoint)
         if seat is not None and not wants:
             raise RemovedError(f"another process has taken the place of {house.me}")
         if not wants:  # everyone waited for us, and went on without
             await self.newest(members, wants=True)
+        elif not sure:
+            house.check_private(members)
+            given = await self.fetch(roll.generation, {found.where: None, **members})
+            if given is not None:
+                self._try_out(given.checkpoint)
+                self.tried = _Tried(roll.history, given)
+                await self.newest(members, wants=True)
         return None
 
-    async def fetch(self, generation: int, places: Iterable[Address]) -> Checkpoint | None:
+    async def _begun_with(self, generation: int, places: Iterable[Address]) -> Checkpoint | None:
+        """The state of the generation where our seat is: what was tried, if nothing has been
+        carried out since. Then it is the one that this generation began with."""
+        if self.tried is not None:
+            tried = self.tried.given
+            with contextlib.suppress(OSError, PeerError):  # it has gone, or is elsewhere by now
+                if await unchanged(self._house.door, tried, generation):
+                    return replace(tried.checkpoint, generation=generation, position=0)
+        given = await self.fetch(generation, places)
+        return None if given is None else given.checkpoint
+
+    async def fetch(self, generation: int, places: Iterable[Address]) -> Given | None:
         """The state that somebody has come to in this generation."""
         for address in places:
             if address == self._house.door.address:

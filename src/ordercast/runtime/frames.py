@@ -176,7 +176,8 @@ class Fetch(Struct, frozen=True, array_like=True, tag="f", forbid_unknown_fields
 class Piece(Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
     token: Text
     total: Count
-    """How many bytes there are in all."""
+    """How many bytes there are in all; 0 if whoever was given that state, in an earlier generation
+    perhaps, has all there is: it is the state still."""
     data: Annotated[bytes, Meta(max_length=PIECE_BYTES)]
 
 

@@ -71,7 +71,7 @@ def test_a_name_with_several_addresses() -> None:
         for host, name in enumerate("abc", 1):
             asking = Door("g", name)
             finder = Dns(Address("group.test", port), 3, ask=asking.ask, resolve=resolve)
-            forms[name] = {"peers": finder, "listen": f"127.0.0.{host}:{port}"}
+            forms[name] = {"peers": finder, "listen": f"127.0.0.{host}"}
         await meet(forms)
 
     asyncio.run(run())

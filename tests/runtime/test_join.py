@@ -227,6 +227,7 @@ def test_why_a_message_is_held() -> None:
         ({"reliability": "perfect"}, "no reliability 'perfect'"),
         ({"order": "total_skeen", "reliability": "uniform"}, "cannot be uniform"),
         ({"peers": {"a": "10.0.0.1:7000"}, "listen": "127.0.0.1"}, "in the clear"),
+        ({"peers": "dns:localhost:7001?size=3"}, "on one port, here 7001, .*: give listen"),
         ({"peers": "nowhere"}, "does not say who the members are"),
         ({"me": "x"}, "'x' is not in the list"),
         ({"keys": "/nowhere"}, "ordercast keys"),

@@ -43,7 +43,7 @@ class Entrance:
         self.door = Door(group, me, credentials=credentials)
         self.finder = self.door.finder = parse_peers(peers, ask=self.door.ask)
         self._me = me
-        self._own = _listen_at(listen, self.finder.known.get(me))
+        self._own = _listen_at(listen, self.finder.known.get(me), self.finder.port)
         self._private = credentials is not None or insecure
         self.check_private([self._own])
 
@@ -96,9 +96,16 @@ class Entrance:
                 )
 
 
-def _listen_at(listen: str | None, listed: Address | None) -> Address:
-    """Where to open the door: as told, or as listed, or anywhere on this machine alone."""
+def _listen_at(listen: str | None, listed: Address | None, port: int | None) -> Address:
+    """Where to open the door: as told, or as listed, or anywhere on this machine alone, where the
+    others do not look for all members on one `port`."""
+    if listen is None and listed is None and port is not None:
+        raise UsageError(
+            f"behind a DNS name all members listen on one port, here {port}, each at an address of "
+            "its own: give listen, the one of this member behind that name, such as '10.0.0.1'"
+        )
     if listen is None:
         return listed or Address(HOST, 0)
-    portless = _PORTLESS.fullmatch(listen)
-    return Address.parse(f"{listen}:1")._replace(port=0) if portless else Address.parse(listen)
+    if _PORTLESS.fullmatch(listen):
+        return Address.parse(f"{listen}:1")._replace(port=port or 0)
+    return Address.parse(listen)

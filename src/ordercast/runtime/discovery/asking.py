@@ -143,6 +143,7 @@ class Dns(Asking):
         ask_timeout_s: float = ASK_TIMEOUT_S,
     ) -> None:
         super().__init__(size, ask=ask, ask_timeout_s=ask_timeout_s)
+        self.port = name.port
         self._name = name
         self._resolve = resolve
 

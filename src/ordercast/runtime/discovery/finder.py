@@ -23,6 +23,8 @@ class Finder(ABC):
     """How many members the group has."""
     known: dict[str, Address]
     """What the last look has found, and who was learnt of since: the answer to whoever asks."""
+    port: int | None = None
+    """The one that all members listen on, where the others cannot learn of another."""
     trouble: str = ""
     """What stood in the way of the last look, for the sentence at a timeout."""
 

@@ -15,6 +15,7 @@ from ordercast.protocols import catalog
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.orderings.causal_vector import Stamped
 from ordercast.runtime import connection as connection_module
+from ordercast.runtime import sparing
 from ordercast.runtime.bundle import pack
 from ordercast.runtime.discovery import Address
 from ordercast.runtime.frames import VERSION, Ack, Bye, Data, Hello, decode_frame, encode_frame
@@ -62,7 +63,8 @@ ATTACKS = {
     "random bytes": (Random(1).randbytes(5000), "a stranger"),
     "a huge length": (b"\xff\xff\xff\xff", "a frame of 4294967295 bytes"),
     "a huge length after hello": (HELLO + b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
-    "another protocol": (b"GET / HTTP/1.1\r\n\r\n", "a frame of"),
+    "another protocol": (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, as no member does"),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01", "it speaks TLS where none is spoken: give keys"),
     "another version": (hello(1), "version 1"),
     "another run": (hello(group="other\nrun"), r"'other\\nrun'"),
     "no such member": (hello(member=3), "says it is member 3"),
@@ -144,6 +146,25 @@ def test_an_attack_costs_one_connection_and_one_line(
     assert line.startswith("p0: dropped the connection with ")
     assert "\n" not in line
     assert re.search(words, line)
+
+
+def test_strangers_that_keep_coming_are_a_line_now_and_then(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with two_of_three() as members:
+            for path in range(20):
+                await attack(members.ports[0], b"GET /%d HTTP/1.1\r\n\r\n" % path)
+            await attack(members.ports[0], hello(group="other"))
+            monkeypatch.setattr(sparing, "LOG_EVERY_S", 0.0)
+            await attack(members.ports[0], b"POST / HTTP/1.1\r\n\r\n")
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    first, foreign, last = (record.getMessage() for record in caplog.records)
+    assert first.endswith("a health check or a browser belongs elsewhere")
+    assert "'other'" in foreign, "one kind does not silence another"
+    assert last.endswith("belongs elsewhere; 19 more like it since the last such line")
 
 
 def test_who_says_nothing_is_dropped_after_a_while(

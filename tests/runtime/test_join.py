@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import math
 import re
 import socket
@@ -380,6 +381,60 @@ def test_members_that_want_different_things_are_told(tmp_path: Path) -> None:
         )
 
     asyncio.run(run())
+
+
+def test_whoever_is_turned_down_again_and_again_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Every dial is answered with the same words, several times a second."""
+
+    async def come(me: str, reliability: str, peers: dict[str, str]) -> None:
+        with pytest.raises(ordercast.DiscoveryError):
+            async with ordercast.join(
+                "g", me=me, peers=peers, reliability=reliability, timeout_s=1.5
+            ):
+                pass
+
+    async def run() -> None:
+        peers = addresses("a", "b")
+        await asyncio.gather(come("a", "reliable", peers), come("b", "uniform", peers))
+
+    with caplog.at_level(logging.INFO, "ordercast.runtime"):
+        asyncio.run(run())
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("hung up and said" in line for line in lines) == 1
+    assert sum("dropped the connection" in line for line in lines) == 1
+
+
+def test_strangers_while_the_others_are_waited_for_are_a_line_as_well(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    async def knock(peers: dict[str, str], words: bytes) -> None:
+        host, port = peers["a"].split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(words)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    async def run() -> None:
+        peers = addresses("a")
+        waiting = ordercast.join(
+            "g", me="a", peers=f"registry:{tmp_path}?size=2", listen=peers["a"], timeout_s=1
+        )
+        joining = asyncio.create_task(waiting.__aenter__())
+        await until(lambda: any(tmp_path.glob("a.json")))
+        for _ in range(5):
+            await knock(peers, b"GET / HTTP/1.1\r\n\r\n")
+            await knock(peers, b"")
+        with pytest.raises(ordercast.DiscoveryError):
+            await joining
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    http, silent = sorted(record.getMessage() for record in caplog.records)[::-1]
+    assert http.startswith("a: turned someone away at the door: it speaks HTTP, as no member does")
+    assert silent == "a: turned someone away at the door: it hung up before it had said anything"
 
 
 @pytest.mark.parametrize("me", ["a", "c"])

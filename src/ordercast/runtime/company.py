@@ -153,7 +153,7 @@ class Company:
     def met(self, peer: Peer, hello: Hello) -> None:
         if peer.index not in self._core.lives or peer.link.session != hello.session:
             self._inputs.other("meet", peer.index, hello.life, hello.session)
-        peer.refused = peer.trouble = None
+        peer.refused = peer.trouble = peer.told = None
         peer.spoke = True
         self._note("connected", peer, f"connected with {peer.name}")
         self.trust(peer.index)
@@ -190,7 +190,9 @@ class Company:
         reason = " ".join(bye.reason.split())
         peer.trouble = f"whoever is at the address of {peer.name} hung up and said: “{reason}”"
         came_and_went = self._node.reception.door.host is not None  # it says so when it is back
-        self._note("hung_up", peer, peer.trouble, logging.DEBUG if came_and_went else logging.INFO)
+        known = came_and_went or peer.trouble == peer.told  # we dial again and again
+        self._note("hung_up", peer, peer.trouble, logging.DEBUG if known else logging.INFO)
+        peer.told = peer.trouble
 
     def left_waiting(self, peer: Peer) -> None:
         """Someone at the peer's address hung up on us and did not say why. With keys, what was

@@ -280,10 +280,11 @@ class Connection(asyncio.BufferedProtocol):
         again = door.host is not None or door.last_refused == str(reason)
         known = isinstance(reason, ForeignPeerError) and again
         door.turn_away(reason)
+        more = None if known else door.sparing.end_of_line((type(reason).__name__, who))
         logger.log(
-            logging.DEBUG if known else logging.WARNING,
-            "%s: dropped the connection with %s at %s: %s",
-            *(self._host.name, who, address, reason),
+            logging.DEBUG if more is None else logging.WARNING,
+            "%s: dropped the connection with %s at %s: %s%s",
+            *(self._host.name, who, address, reason, more or ""),
             extra=about("refused", self._host.name, peer.name if peer is not None else None),
         )
         if isinstance(reason, ForgetfulPeerError):

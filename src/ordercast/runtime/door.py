@@ -16,6 +16,7 @@ from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.complaints import Complaints
 from ordercast.runtime.connection import Connection
 from ordercast.runtime.discovery import Address, Answer, Finder
+from ordercast.runtime.discovery.address import words
 from ordercast.runtime.frames import (
     HELLO_BYTES_MAX,
     LENGTH,
@@ -28,11 +29,13 @@ from ordercast.runtime.frames import (
     Members,
     decode_frame,
     encode_frame,
+    wrong_length,
 )
 from ordercast.runtime.handshakes import Handshakes
 from ordercast.runtime.keys import peer_name
 from ordercast.runtime.logs import about
 from ordercast.runtime.revoked import RevokedList
+from ordercast.runtime.sparing import Sparing
 
 if TYPE_CHECKING:
     from ordercast.runtime.keys import Credentials
@@ -47,6 +50,10 @@ BACKLOG = 1024
 """So many may have dialled and not been looked at yet: in a large group all come at once."""
 
 logger = logging.getLogger(__name__)
+
+
+class ImpostorError(PeerError):
+    """Its certificate is another's: a line in the log that no other stranger silences."""
 
 
 class Host(Protocol):
@@ -76,6 +83,8 @@ class Door:
         self.last_refused: str | None = None
         """Why the last one of them did."""
         self.handshakes = Handshakes(name)
+        self.sparing = Sparing()
+        """With lines about those that were turned away."""
         self._server: asyncio.Server | None = None
         self._complaints: Complaints | None = None
         self._revoked = RevokedList(credentials) if credentials is not None else None
@@ -154,6 +163,18 @@ class Door:
             known[self.name] = self.address
         return Members(self.name, {name: str(address) for name, address in known.items()})
 
+    def _send_off(self, error: PeerError | OSError | EOFError) -> None:
+        """Someone who came before there was a node to come in to."""
+        reason = error if isinstance(error, PeerError) else PeerError(_words(error))
+        self.turn_away(reason)
+        more = self.sparing.end_of_line(type(error).__name__)
+        logger.log(
+            logging.DEBUG if more is None else logging.WARNING,
+            "%s: turned someone away at the door: %s%s",
+            *(self.name, reason, more or ""),
+            extra=about("refused", self.name),
+        )
+
     def turn_away(self, reason: Exception) -> None:
         self.turned_away += 1
         self.last_refused = str(reason)
@@ -167,7 +188,7 @@ class Door:
             if not isinstance(shown, tuple(context.sslobject_class for context in contexts)):
                 raise PeerError("there is a newer list of revoked certificates than it has passed")
             if proven != name:
-                raise PeerError(f"it says it is {name!r}, and its certificate says {proven!r}")
+                raise ImpostorError(f"it says it is {name!r}, and its certificate says {proven!r}")
 
     async def ask(self, address: Address) -> Answer:
         """Who is at that address, and whom does it know?"""
@@ -228,12 +249,7 @@ class Door:
             else:
                 writer.write(encode_frame(Bye(f"{self.name} is still looking for the others")))
         except (PeerError, OSError, EOFError) as error:
-            self.turn_away(error)
-            logger.warning(
-                "%s: turned someone away at the door: %s",
-                *(self.name, error),
-                extra=about("refused", self.name),
-            )
+            self._send_off(error)
         finally:
             self._waiting.pop(transport, None)
             writer.close()
@@ -244,10 +260,17 @@ class _Caller(asyncio.StreamReaderProtocol):
 
 
 async def read_frame(reader: asyncio.StreamReader, *, limit: int = HELLO_BYTES_MAX) -> Frame:
-    length = int.from_bytes(await reader.readexactly(LENGTH), "big")
+    head = await reader.readexactly(LENGTH)
+    length = int.from_bytes(head, "big")
     if not 0 < length <= limit:
-        raise PeerError(f"a frame of {length} bytes, and from 1 to {limit} are allowed")
+        raise wrong_length(head, limit)
     return decode_frame(await reader.readexactly(length))
+
+
+def _words(error: OSError | EOFError) -> str:
+    if isinstance(error, TimeoutError):
+        return f"it said nothing that is whole within {ASK_TIMEOUT_S:g} s"
+    return words(error) if isinstance(error, OSError) else "it hung up before it had said anything"
 
 
 def _parsed(address: str) -> Address:

@@ -42,12 +42,14 @@ __all__ = [
     "Hello",
     "Knock",
     "Members",
+    "OtherProtocolError",
     "Piece",
     "Roll",
     "Seat",
     "around",
     "decode_frame",
     "encode_frame",
+    "wrong_length",
 ]
 
 VERSION = 4
@@ -64,6 +66,15 @@ BUFFER_BYTES = 16 * 2**10
 BUFFER_BYTES_BUSY = 256 * 2**10
 SHORT_BYTES = BUFFER_BYTES // 2
 """With no more than this in it, a buffer need not be looked after."""
+
+_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"PATC", b"DELE", b"OPTI", b"CONN", b"PRI ", b"HTTP")
+_TLS = b"\x15\x03", b"\x16\x03"
+"""How an alert and a handshake begin."""
+
+
+class OtherProtocolError(PeerError):
+    """What came is not meant for a member: a health check, a scanner, a peer that has keys."""
+
 
 Number = Annotated[int, Meta(ge=1, lt=2**62)]
 Text = Annotated[str, Meta(max_length=300)]
@@ -214,6 +225,21 @@ def decode_frame(body: bytes | bytearray | memoryview) -> Frame:
         raise PeerError(f"a frame does not fit the wire format: {error}") from None
 
 
+def wrong_length(head: bytes, bytes_max: int) -> PeerError:
+    """Why there is no frame behind these bytes. Read as a length, those that we know by sight are
+    of more than any frame may have."""
+    if head.startswith(_HTTP):
+        return OtherProtocolError(
+            "it speaks HTTP, as no member does: a health check or a browser belongs elsewhere"
+        )
+    if head.startswith(_TLS):
+        return OtherProtocolError(
+            "it speaks TLS where none is spoken: give keys to all members of the group, or to none"
+        )
+    length = int.from_bytes(head, "big")
+    return PeerError(f"a frame of {length} bytes, and from 1 to {bytes_max} are allowed")
+
+
 class FrameBuffer:
     """Where a connection's bytes are read to, and cut into frames."""
 
@@ -248,9 +274,7 @@ class FrameBuffer:
             body = start + LENGTH
             length = int.from_bytes(view[start:body], "big")
             if not 0 < length <= self._bytes_max:
-                raise PeerError(
-                    f"a frame of {length} bytes, and from 1 to {self._bytes_max} are allowed"
-                )
+                raise wrong_length(bytes(view[start:body]), self._bytes_max)
             if end - body < length:
                 needed = LENGTH + length
                 break

@@ -15,11 +15,9 @@ from typing import ClassVar, Literal, get_args
 
 from ordercast.runtime.contexts import EXPIRED, NOT_YET_VALID, OTHER_ISSUER, REVOKED
 from ordercast.runtime.logs import about
+from ordercast.runtime.sparing import Sparing
 
 __all__ = ["REASONS", "Handshakes", "Reason", "reason_of"]
-
-LOG_EVERY_S = 10.0
-"""For each reason, a line at most so often."""
 
 Reason = Literal[
     "expired",
@@ -77,11 +75,9 @@ class Handshakes:
     def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.failed: dict[Reason, int] = dict.fromkeys(REASONS, 0)
         self._name = name
-        self._clock = clock
+        self._sparing = Sparing(clock=clock)
         self.last: str | None = None
         """Why the last one that failed did."""
-        self._told: dict[Reason, tuple[float, int]] = {}
-        """When the last line was, and how many there had been."""
 
     def watch(self, context: ssl.SSLContext, *, timeout_s: float) -> None:
         """Notice what fails with this context. After `timeout_s` the server gives up."""
@@ -101,16 +97,12 @@ class Handshakes:
     def _count(self, reason: Reason, text: str, peer: str | None) -> None:
         self.failed[reason] += 1
         self.last = f"{reason.replace('_', ' ')} ({text})"
-        now, count = self._clock(), self.failed[reason]
-        told_at, told = self._told.get(reason, (-LOG_EVERY_S, 0))
-        if now - told_at < LOG_EVERY_S:
+        more = self._sparing.end_of_line(reason)
+        if more is None:
             return
-        self._told[reason] = now, count
-        more = count - told - 1
         logger.warning(
             "%s: no secure connection with %s: %s (%s%s)",
-            *(self._name, peer or "a stranger", reason.replace("_", " "), text),
-            f"; {more} more like it since the last such line" if more else "",
+            *(self._name, peer or "a stranger", reason.replace("_", " "), text, more),
             extra=about("handshake_failed", self._name, peer),
         )
 

@@ -43,6 +43,8 @@ class Peer:
         """How often in a row it was there when it was dialled, and said nothing."""
         self.trouble: str | None = None
         """What stood in the way of the last attempt to connect with it."""
+        self.told: str | None = None
+        """What the log says by now of how it turns us down."""
         self.spoke = False
         """Something has come from it since the last heartbeat."""
         self.silent = True

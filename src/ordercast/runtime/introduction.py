@@ -8,15 +8,16 @@ from ordercast.runtime.frames import VERSION, Hello
 __all__ = ["check_belonging", "check_continuity"]
 
 
-def check_belonging(hello: Hello, group: str, charter: str) -> None:
+def check_belonging(hello: Hello, me: str, group: str, charter: str) -> None:
     """The same version, the same group, the same members and algorithms. Who fails in that says
-    nothing of itself that another start could not change, and nothing of us."""
+    nothing of itself that another start could not change, and nothing of us. Both sides read why,
+    in the same words: so they name the one that says no."""
     if hello.version != VERSION:
-        raise ForeignPeerError(f"it speaks version {hello.version}, and we speak {VERSION}")
+        raise ForeignPeerError(f"{me} speaks version {VERSION}, and not {hello.version}")
     if hello.group != group:
-        raise ForeignPeerError(f"it belongs to the group {hello.group!r}, and we to {group!r}")
+        raise ForeignPeerError(f"{me} belongs to the group {group!r}, and not to {hello.group!r}")
     if hello.charter != charter:
-        raise ForeignPeerError(f"it runs {hello.charter!r}, and we run {charter!r}")
+        raise ForeignPeerError(f"{me} runs {charter!r}, and not {hello.charter!r}")
 
 
 def check_continuity(hello: Hello, name: str, life: str | None) -> None:

@@ -70,7 +70,7 @@ class Reception:
     def identify(self, hello: Hello, transport: asyncio.Transport, *, dialled: Peer | None) -> Peer:
         """Who it is that speaks, whether or not it may come in."""
         node = self.node
-        check_belonging(hello, self.door.group, self.charter)
+        check_belonging(hello, node.name, self.door.group, self.charter)
         if dialled is None and not node.me < hello.member < len(node.names):
             raise PeerError(
                 f"it says it is {self._name_of(hello.member)}, who has no business to dial us"

@@ -191,7 +191,7 @@ def test_both_sides_of_a_mistrust_say_so_once(
 
 def test_a_line_now_and_then_says_how_many(caplog: pytest.LogCaptureFixture) -> None:
     now = 100.0
-    handshakes = Handshakes("a", clock=lambda: now)
+    handshakes = Handshakes("g", "a", clock=lambda: now)
     error = ssl.SSLError(1, "new")
     with caplog.at_level(logging.WARNING):
         for _ in range(42):

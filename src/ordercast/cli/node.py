@@ -165,7 +165,7 @@ class _Member:
         self._told = str(presence)
         self._supervisor.status(self._told)
         if self._log_json:
-            facts = about("presence", self._config.join["me"])
+            facts = about("presence", self._config.join["me"], group=self._config.group)
             logger.info("%s", self._told, extra=facts)
         else:
             print(self._told, file=sys.stderr, flush=True)

@@ -139,7 +139,7 @@ class Generation:
             generation._stack = stack.pop_all()
         members = ", ".join(names)
         text = f"generation {roll.generation} of {door.group!r}: {members}"
-        logger.info("%s: %s", house.me, text, extra=about("generation", house.me))
+        logger.info("%s: %s", house.me, text, extra=about("generation", house.me, group=door.group))
         return generation
 
     @property

@@ -268,7 +268,8 @@ class Life:
             if log:
                 bug = None if isinstance(error, OrdercastError) else error
                 text = f"{self.me}: {error or type(error).__name__}"
-                logger.error(text, exc_info=bug, extra=about("ended", self.me))
+                facts = about("ended", self.me, group=self._house.door.group)
+                logger.error(text, exc_info=bug, extra=facts)
         self._worker.fail(error)
 
 

@@ -91,7 +91,7 @@ class Lookout:
             logger.warning(
                 "%s: nothing is carried out while so few of %r are here; missing: %s",
                 *(self._house.me, self._house.door.group, ", ".join(missing)),
-                extra=about("majority_missing", self._house.me),
+                extra=about("majority_missing", self._house.me, group=self._house.door.group),
             )
 
     def met_another(self, name: str, where: Address, generation: int) -> None:
@@ -111,7 +111,7 @@ class Lookout:
                     generation,
                     self._generation,
                 ),
-                extra=about("two_groups", self._house.me),
+                extra=about("two_groups", self._house.me, group=self._house.door.group),
             )
 
     @property

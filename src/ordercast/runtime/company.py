@@ -86,7 +86,7 @@ class Company:
         self._look_at_ourselves(now)
         name, leader = self._node.name, self.leader
         if leader is not None and leader != self._told_leader:
-            logger.info("%s: %s leads", name, leader, extra=about("leader", name, leader))
+            logger.info("%s: %s leads", name, leader, extra=self._facts("leader", leader))
         self._told_leader = leader
         away = tuple(
             peer.name
@@ -98,7 +98,7 @@ class Company:
                 f"sending waits until {' and '.join(away)} can take more: nothing is heard of "
                 f"{'it' if len(away) == 1 else 'them'}, and window_bytes are under way"
             )
-            logger.warning("%s: %s", name, text, extra=about("waits", name))
+            logger.warning("%s: %s", name, text, extra=self._facts("waits"))
         self._told_waiting = away
 
     def _look_at_ourselves(self, now: float) -> None:
@@ -113,7 +113,7 @@ class Company:
                 "sending waits until this program takes what is delivered to it, its own messages "
                 f"included: it has taken nothing for {IDLE_S:g} s, and window_bytes are under way"
             )
-            logger.warning("%s: %s", node.name, text, extra=about("idle", node.name))
+            logger.warning("%s: %s", node.name, text, extra=self._facts("idle"))
 
     def suspect(self, process: int) -> None:
         """Someone has reason to think that this member has crashed."""
@@ -253,7 +253,7 @@ class Company:
                 f"{' over '.join(algorithm)} needs {stack.size // 2 + 1}: nothing will be "
                 "delivered any more"
             )
-            logger.error("%s: %s", name, text, extra=about("majority_lost", name))
+            logger.error("%s: %s", name, text, extra=self._facts("majority_lost"))
 
     def _outnumbered(self) -> bool:
         """Whether those we have not given up are the smaller part of the group. Of two halves the
@@ -265,7 +265,11 @@ class Company:
         name = self._node.name
         if self._node.retired:
             level = logging.DEBUG
-        logger.log(level, "%s: %s", name, text, extra=about(event, name, peer.name))
+        logger.log(level, "%s: %s", name, text, extra=self._facts(event, peer.name))
+
+    def _facts(self, event: str, peer: str | None = None) -> dict[str, str]:
+        node = self._node
+        return about(event, node.name, peer, group=node.reception.door.group)
 
     def _peer(self, index: int, weather: Weather | None, seed: str) -> Peer:
         heartbeat_s = self._node.settings.heartbeat_s

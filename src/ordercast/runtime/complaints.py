@@ -34,7 +34,8 @@ class Complaints:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._names: dict[asyncio.Server, str] = {}
+        self._names: dict[asyncio.Server, tuple[str, str]] = {}
+        """Of the group and the member that it is of."""
         self._next_line_s: dict[asyncio.Server, float] = {}
 
     @classmethod
@@ -47,8 +48,8 @@ class Complaints:
             loop.set_exception_handler(made)
         return made
 
-    def heed(self, server: asyncio.Server, name: str) -> None:
-        self._names[server] = name
+    def heed(self, server: asyncio.Server, group: str, name: str) -> None:
+        self._names[server] = group, name
 
     def forget(self, server: asyncio.Server) -> None:
         self._names.pop(server, None)
@@ -65,11 +66,11 @@ class Complaints:
             loop.default_exception_handler(context)
         elif loop.time() >= self._next_line_s.get(server, 0.0):
             self._next_line_s[server] = loop.time() + TELL_EVERY_S
-            name = self._names[server]
+            group, name = self._names[server]
             logger.warning(
                 "%s: nobody can come in: %s (how many a process may have says 'ulimit -n')",
                 *(name, error.strerror),
-                extra=about("cannot_accept", name),
+                extra=about("cannot_accept", name, group=group),
             )
 
     def _server_of(self, listening: Any) -> asyncio.Server | None:

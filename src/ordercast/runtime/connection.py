@@ -285,7 +285,9 @@ class Connection(asyncio.BufferedProtocol):
             logging.DEBUG if more is None else logging.WARNING,
             "%s: dropped the connection with %s at %s: %s%s",
             *(self._host.name, who, address, reason, more or ""),
-            extra=about("refused", self._host.name, peer.name if peer is not None else None),
+            extra=about(
+                "refused", self._host.name, None if peer is None else peer.name, group=door.group
+            ),
         )
         if isinstance(reason, ForgetfulPeerError):
             self.part(

@@ -82,7 +82,7 @@ class Door:
         """Connections that ended because the other side broke the rules."""
         self.last_refused: str | None = None
         """Why the last one of them did."""
-        self.handshakes = Handshakes(name)
+        self.handshakes = Handshakes(group, name)
         self.sparing = Sparing()
         """With lines about those that were turned away."""
         self._server: asyncio.Server | None = None
@@ -109,7 +109,7 @@ class Door:
             )
             self._complaints = Complaints.of(loop)
             self._complaints.ours = (Connection, _Caller)
-            self._complaints.heed(self._server, self.name)
+            self._complaints.heed(self._server, self.group, self.name)
             await self._server.start_serving()
         except OSError as error:
             why = error.strerror if isinstance(error, gaierror) else os.strerror(error.errno or 0)
@@ -172,7 +172,7 @@ class Door:
             logging.DEBUG if more is None else logging.WARNING,
             "%s: turned someone away at the door: %s%s",
             *(self.name, reason, more or ""),
-            extra=about("refused", self.name),
+            extra=about("refused", self.name, group=self.group),
         )
 
     def turn_away(self, reason: Exception) -> None:

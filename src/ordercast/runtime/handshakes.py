@@ -72,8 +72,11 @@ def _name_of(error: ssl.SSLError) -> str:
 class Handshakes:
     """Those of one member, with whoever came to its door and with whom it went to see."""
 
-    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, group: str, name: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.failed: dict[Reason, int] = dict.fromkeys(REASONS, 0)
+        self._group = group
         self._name = name
         self._sparing = Sparing(clock=clock)
         self.last: str | None = None
@@ -103,7 +106,7 @@ class Handshakes:
         logger.warning(
             "%s: no secure connection with %s: %s (%s%s)",
             *(self._name, peer or "a stranger", reason.replace("_", " "), text, more),
-            extra=about("handshake_failed", self._name, peer),
+            extra=about("handshake_failed", self._name, peer, group=self._group),
         )
 
 

@@ -149,7 +149,13 @@ async def _member(
 
 def _group(node: Node, name: str, ordering: str, dissemination: str) -> Group:
     algorithm = f"{ordering} over {dissemination}"
-    logger.info("%s: joined %r: %s", node.name, name, algorithm, extra=about("joined", node.name))
+    logger.info(
+        "%s: joined %r: %s",
+        node.name,
+        name,
+        algorithm,
+        extra=about("joined", node.name, group=name),
+    )
     uniform = catalog.uniform(ordering, dissemination)
     return Group(node, name=name, algorithm=algorithm, uniform=uniform)
 

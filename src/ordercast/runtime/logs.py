@@ -1,8 +1,9 @@
 """Logs for machines: one JSON object a line, with who it is about and what happened.
 
 Standard `logging` is used throughout; without this formatter the lines are for people. Every
-record of the runtime has `event`, `member` and, where there is one, `peer` as attributes, so that
-a formatter or a filter of your own finds them as well.
+record about a member has `event`, `group`, `member` and, where there is one, `peer` as attributes,
+so that a formatter or a filter of your own finds them as well, and tells two groups of one process
+apart.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 __all__ = ["JsonFormatter", "about"]
 
 
-def about(event: str, member: str, peer: str | None = None) -> dict[str, str]:
+def about(event: str, member: str, peer: str | None = None, *, group: str) -> dict[str, str]:
     """For `extra=` of a log call."""
-    facts = {"event": event, "member": member}
+    facts = {"event": event, "group": group, "member": member}
     return facts if peer is None else facts | {"peer": peer}
 
 
@@ -39,7 +40,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             **self._always,
         }
-        for name in ("event", "member", "peer"):
+        for name in ("event", "group", "member", "peer"):
             if (value := getattr(record, name, None)) is not None:
                 line[name] = value
         line["message"] = record.getMessage()

@@ -62,12 +62,19 @@ class RevokedList:
             self._refuse(now, str(error))
             return False
         self._seen = now
-        logger.info("%s: heeds the new %s", me, self._file, extra=about("list_renewed", me))
+        logger.info(
+            "%s: heeds the new %s",
+            me,
+            self._file,
+            extra=about("list_renewed", me, group=self._credentials.group),
+        )
         if is_revoked:
             text = (
                 "%s: the certificate it was started with is on the new %s: the others shut it out"
             )
-            logger.warning(text, me, self._file, extra=about("revoked", me))
+            logger.warning(
+                text, me, self._file, extra=about("revoked", me, group=self._credentials.group)
+            )
         return True
 
     def _refuse(self, found: tuple[int, int, int], why: str) -> None:
@@ -76,7 +83,9 @@ class RevokedList:
         self._told = found, why
         me = self._credentials.me
         text = "%s: the new list of revoked certificates is not heeded: %s"
-        logger.warning(text, me, why, extra=about("list_refused", me))
+        logger.warning(
+            text, me, why, extra=about("list_refused", me, group=self._credentials.group)
+        )
 
     def _look(self) -> tuple[int, int, int] | None:
         try:

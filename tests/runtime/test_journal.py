@@ -826,6 +826,14 @@ def test_a_place_where_no_journal_can_be_is_told_as_such(tmp_path: Path) -> None
         Journal(Path("/proc/ordercast"), identity=IDENTITY)
 
 
+def test_nobody_else_may_look_into_a_directory_that_was_made_for_a_journal(tmp_path: Path) -> None:
+    """All that was sent is in there. One that was there before is somebody's own choice."""
+    (tmp_path / "shared").mkdir(mode=0o750)
+    for name, mode in {"deep/fresh": 0o700, "shared": 0o750}.items():
+        with opened(tmp_path / name):
+            assert (tmp_path / name).stat().st_mode & 0o777 == mode
+
+
 @pytest.mark.parametrize("sync", ["write", "disk"])
 def test_a_journal_that_is_removed_under_its_member_is_noticed(
     tmp_path: Path, sync: Literal["write", "disk"]

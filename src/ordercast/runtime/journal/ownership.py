@@ -36,9 +36,10 @@ def lock(directory: Path) -> int:
 
 
 def make(directory: Path) -> None:
-    """If there is none yet."""
+    """If there is none yet: for this user alone, since all messages are in it. One that was made
+    beforehand stays as it is, for a group that may read it, say."""
     fresh = not directory.exists()
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if fresh:
         sync_directory(directory.parent)
 

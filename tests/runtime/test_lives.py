@@ -482,3 +482,6 @@ def test_the_loop_turns_while_a_member_is_recalled_and_the_log_says_how_far_it_i
     assert len(seen) > 3
     assert seen == sorted(set(seen))
     assert "a: recalling what is in its journal: 0 of 0 MiB" in caplog.messages
+    assert "a: recalled from its journal: it had sent 300 messages, and delivered 300" in (
+        caplog.messages
+    )

@@ -13,6 +13,7 @@ from ordercast.errors import JournalError, UsageError
 from ordercast.runtime.core import Core
 from ordercast.runtime.inputs import replay
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES, Journal, Segment
+from ordercast.runtime.logs import about
 from ordercast.runtime.surroundings import surroundings
 from ordercast.trace.span_log import SpanLog
 
@@ -36,7 +37,7 @@ class Memory:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.on_failure: Callable[[BaseException], None] | None = None
-        self._member = identity.get("member", "")
+        self._group, self._member = identity.get("group", ""), identity.get("member", "")
         self.journal = Journal(
             directory,
             identity=identity,
@@ -86,9 +87,9 @@ class Memory:
         self.journal.forget_beyond(core.delivered)
         core.take_up_to(self.journal.taken if replay_from is None else replay_from - 1)
         logger.info(
-            "recalled a member that had sent %d and delivered %d messages",
-            core.sent,
-            core.delivered,
+            "%s: recalled from its journal: it had sent %d messages, and delivered %d",
+            *(self._member, core.sent, core.delivered),
+            extra=about("recalled", self._member, group=self._group),
         )
         return core
 

@@ -13,6 +13,7 @@ from ordercast.errors import JournalError
 from ordercast.runtime.journal.ownership import compare
 from ordercast.runtime.journal.segment import SUFFIX, Segment
 from ordercast.runtime.journal.writer import SegmentWriter, sync_directory
+from ordercast.runtime.logs import about
 
 __all__ = ["Files", "Recovered"]
 
@@ -64,10 +65,7 @@ class Files:
         found = self.recovered = Recovered(paths[-1])
         compare(self._directory, found.identity, self._identity)
         if found.repaired_bytes:
-            logger.warning(
-                "%s: cut off %d bytes at byte %d, of a commit that a crash interrupted",
-                *(found.path, found.repaired_bytes, found.end),
-            )
+            self._tell_cut(found)
         over = found.keys.over
         # In a file that was written over another, zeros would not tell what a power loss left out.
         ahead = self._synced and not over
@@ -80,6 +78,15 @@ class Files:
             self._writer.sync()
             sync_directory(self._directory)
         return found
+
+    def _tell_cut(self, found: Recovered) -> None:
+        group, member = self._identity.get("group", ""), self._identity.get("member", "")
+        logger.warning(
+            "%s: cut off %d bytes at byte %d of %s, of a commit that was not whole: the process or "
+            "its machine died in it, or the disk was full",
+            *(member, found.repaired_bytes, found.end, found.path),
+            extra=about("cut_off", member, group=group),
+        )
 
     def begin(self, number: int, snapshot: bytes, *, previous_end: int) -> None:
         self._writer = SegmentWriter.create(

@@ -64,11 +64,11 @@ def test_concurrent_messages_that_cross(tmp_path: Path, capsys: pytest.CaptureFi
     trace = write(tmp_path / "t", [crossed])
     assert explained(capsys, trace, "0:1", "1:1") == [
         (
-            "0:1 and 1:1 are concurrent, as far as a log with holes can tell: "
+            "a:1 and b:1 are concurrent, as far as a log with holes can tell: "
             "neither was sent knowing of the other."
         ),
-        "  b delivered 0:1 at position 1, after it had sent 1:1",
-        "  a delivered 1:1 at position 1, after it had sent 0:1",
+        "  b delivered a:1 at position 1, after it had sent b:1",
+        "  a delivered b:1 at position 1, after it had sent a:1",
     ]
 
 
@@ -261,7 +261,11 @@ def test_processes_go_by_index_by_p_and_by_name(
     trace = write(tmp_path / "t", [run("r", "s1 d0:1", "d0:1 s1 d1:1", names=["ann", "bob"])])
     told = explained(capsys, trace, "0:1", "1:1")
     assert explained(capsys, trace, "ann:1", "p1:1") == told
+    assert told[0] == "ann:1 happened before bob:1:"
     waits = explained(capsys, trace, "ann:1", "--at", "bob")
+    assert waits[0] == "bob delivered ann:1 at position 0, and its log has no arrival of it."
+    confusing = write(tmp_path / "u", [run("r", "s1 d0:1", "d0:1 s1 d1:1", names=["p1", "p2"])])
+    assert explained(capsys, confusing, "0:1", "1:1")[0] == "0:1 happened before 1:1:"
     assert explained(capsys, trace, "p0:1", "--at", "p1") == waits
     assert main(["explain", str(trace), "carl:1", "0:1"]) == 2
     assert "there is no process 'carl' in it: choose from ann, bob" in capsys.readouterr().err
@@ -281,12 +285,12 @@ def test_an_imported_message_goes_by_its_own_id(
     assert main(["import", str(source), "-o", str(trace), *form]) == 0
     capsys.readouterr()
     chain = [
-        "0:1 happened before 1:1:",
-        "  a sent 0:1 at position 0",
-        "  b delivered 0:1 at position 0",
-        "  b sent 1:1 at position 1",
+        "a:1 happened before b:1:",
+        "  a sent a:1 at position 0",
+        "  b delivered a:1 at position 0",
+        "  b sent b:1 at position 1",
     ]
-    names = ["In the log:", "  0:1  order-17", "  1:1  eu:order:18"]
+    names = ["In the log:", "  a:1  order-17", "  b:1  eu:order:18"]
     assert explained(capsys, trace, "order-17", "eu:order:18") == [*chain, *names]
     assert explained(capsys, trace, "a:1", "1:1") == [*chain, *names]
     assert main(["explain", str(trace), "order-17", "order-19"]) == 2

@@ -69,7 +69,8 @@ def act(options: argparse.Namespace) -> int:
         print(json.dumps(msgspec.to_builtins(answer)))
     else:
         lines = _relation(run, answer) if isinstance(answer, Relation) else _wait(run, answer)
-        print("\n".join([*lines, *in_the_log(run.trace, run.manifest, _named(answer))]))
+        ids = in_the_log(run.trace, run.manifest, _named(answer), run.called)
+        print("\n".join([*lines, *ids]))
     return 0
 
 
@@ -100,12 +101,12 @@ def _named(answer: Relation | Wait) -> list[str]:
 
 
 def _relation(run: OneRun, answer: Relation) -> Iterator[str]:
-    first, second = answer.first, answer.second
+    first, second = run.called(answer.first), run.called(answer.second)
     if answer.relation == "concurrent":
         known = "" if answer.complete else ", as far as a log with holes can tell"
         yield f"{first} and {second} are concurrent{known}: neither was sent knowing of the other."
         for step in answer.crossings:
-            own = second if step.message == first else first
+            own = second if step.message == answer.first else first
             yield f"{_told(run, step)}, after it had sent {own}"
         return
     if answer.relation == "circular":
@@ -122,27 +123,28 @@ def _chain(run: OneRun, chain: tuple[Step, ...]) -> Iterator[str]:
 
 def _told(run: OneRun, step: Step) -> str:
     who = run.who(step.process)
-    return f"  {who} {_VERBS[step.kind]} {step.message} at position {step.position}"
+    return f"  {who} {_VERBS[step.kind]} {run.called(step.message)} at position {step.position}"
 
 
 def _wait(run: OneRun, answer: Wait) -> Iterator[str]:
     who = run.who(answer.process)
-    yield _headline(who, answer)
+    yield _headline(run, answer)
     if answer.crashed and answer.delivered is None:
         yield f"{who} had crashed when its log ended."
     if not answer.addressed:
         yield f"It is not addressed to {who}."
     elif answer.arrived is not None or answer.delivered is not None or answer.pending:
-        yield from _pending(who, answer)
+        yield from _pending(run, answer)
     if answer.missing:
         yield from _missing(run, answer)
     if answer.reason is not None:
         yield f"What {who} itself said: {answer.reason}."
     if answer.right_before is not None:
-        yield f"Right before it, {who} {_when(answer.right_before)}."
+        yield f"Right before it, {who} {_when(run, answer.right_before)}."
 
 
-def _headline(who: str, answer: Wait) -> str:
+def _headline(run: OneRun, answer: Wait) -> str:
+    who, message = run.who(answer.process), run.called(answer.message)
     arrived, delivered = answer.arrived, answer.delivered
     if arrived is None:
         how = ", and its log has no arrival of it"
@@ -152,11 +154,12 @@ def _headline(who: str, answer: Wait) -> str:
         if answer.waited_us:
             how += f", {duration(answer.waited_us)} before"
     if delivered is None:
-        return f"{who} never delivered {answer.message}{how}."
-    return f"{who} delivered {answer.message} at position {delivered.position}{how}."
+        return f"{who} never delivered {message}{how}."
+    return f"{who} delivered {message} at position {delivered.position}{how}."
 
 
-def _pending(who: str, answer: Wait) -> Iterator[str]:
+def _pending(run: OneRun, answer: Wait) -> Iterator[str]:
+    who = run.who(answer.process)
     if answer.arrived is not None:
         when = "when it arrived" if answer.arrived.kind == "receive" else "when it was sent"
     else:
@@ -167,20 +170,20 @@ def _pending(who: str, answer: Wait) -> Iterator[str]:
     count = len(answer.pending)
     what = counted(count, "message")
     yield f"Of what happened before it, {who} had still to deliver {what} {when}:"
-    yield from (f"  {_fate(one)}" for one in answer.pending[:SHOWN_MAX])
+    yield from (f"  {_fate(run, one)}" for one in answer.pending[:SHOWN_MAX])
     if count > SHOWN_MAX:
         yield f"  … and {count - SHOWN_MAX} more (all of them with --json)"
 
 
-def _fate(one: Predecessor) -> str:
+def _fate(run: OneRun, one: Predecessor) -> str:
     came = f"received at position {one.arrived.position}, " if one.arrived else ""
     if one.delivered is None:
-        return f"{one.message}: {came}never delivered"
-    return f"{one.message}: {came}delivered at position {one.delivered.position}"
+        return f"{run.called(one.message)}: {came}never delivered"
+    return f"{run.called(one.message)}: {came}delivered at position {one.delivered.position}"
 
 
 def _missing(run: OneRun, answer: Wait) -> Iterator[str]:
-    first, more = answer.missing[0], len(answer.missing) - 1
+    first, more = run.called(answer.missing[0]), len(answer.missing) - 1
     others = f" and {more} more" if more else ""
     if answer.delivered is None:
         yield f"It can still be waiting for {first}{others}, which happened before it:"
@@ -189,5 +192,5 @@ def _missing(run: OneRun, answer: Wait) -> Iterator[str]:
     yield from _chain(run, answer.chain)
 
 
-def _when(moment: Moment) -> str:
-    return f"{_VERBS[moment.kind]} {moment.message} (position {moment.position})"
+def _when(run: OneRun, moment: Moment) -> str:
+    return f"{_VERBS[moment.kind]} {run.called(moment.message)} (position {moment.position})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ordercast.trace.directory import read_manifests
@@ -15,14 +15,21 @@ __all__ = ["broken_in_the_log", "in_the_log"]
 NAMED_MAX = 12
 
 
-def in_the_log(trace: Path, manifest: Manifest | None, messages: Iterable[str]) -> list[str]:
-    """Lines that say what the log calls these messages; none if it has no names of its own."""
+def in_the_log(
+    trace: Path,
+    manifest: Manifest | None,
+    messages: Iterable[str],
+    called: Callable[[str], str] = str,
+) -> list[str]:
+    """Lines that say what the log calls these messages, which are `called` something here; none if
+    it has no names of its own."""
     several = list(dict.fromkeys(messages))
     found = {} if manifest is None else own_ids(trace, manifest, several[:NAMED_MAX])
     if not found:
         return []
-    width = max(map(len, found))
-    return ["In the log:", *(f"  {name:{width}}  {shown(id)}" for name, id in found.items())]
+    here = {called(name): id for name, id in found.items()}
+    width = max(map(len, here))
+    return ["In the log:", *(f"  {name:{width}}  {shown(id)}" for name, id in here.items())]
 
 
 def broken_in_the_log(trace: Path, judgement: Judgement) -> list[str]:

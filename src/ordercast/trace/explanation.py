@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ordercast.errors import TraceError, UsageError
 from ordercast.trace.causality import Causality, Step
@@ -76,7 +77,9 @@ class Wait(Struct, frozen=True):
 
 def relate(run: OneRun, first: Id, second: Id) -> Relation:
     if first == second:
-        raise UsageError(f"{text(first)} is one message: name two, or a process with --at")
+        raise UsageError(
+            f"{run.called(text(first))} is one message: name two, or a process with --at"
+        )
     causality, found = Causality(), []
     for event in run.events():
         causality.add(event)
@@ -156,12 +159,13 @@ def _relation(*, before: bool, after: bool) -> Literal["before", "after", "concu
 
 def _check_sent(run: OneRun, causality: Causality, message: Id, found: list[Event]) -> None:
     if causality.sent(message) is None:
+        name = run.called(text(message))
         if any(event.message == message for event in found):
             raise TraceError(
-                f"{run.trace}: {text(message)} came to someone, but its send is not in the log, so "
+                f"{run.trace}: {name} came to someone, but its send is not in the log, so "
                 "what happened before it is unknown"
             )
-        raise UsageError(f"{run.trace}: there is no message {text(message)} in it")
+        raise UsageError(f"{run.trace}: there is no message {name} in it")
 
 
 def _look(
@@ -206,7 +210,9 @@ def _reason(run: OneRun, message: Id, process: int) -> str | None:
     waits = read_waits(run.manifest, "held") + read_waits(run.manifest, "waiting")
     return next(
         (
-            wait.reason(run.manifest.processes)
+            replace(wait, waits_for=tuple(map(run.called, wait.waits_for))).reason(
+                run.manifest.processes
+            )
             for wait in waits
             if (wait.process, wait.message) == (process, text(message))
         ),

@@ -72,6 +72,7 @@ class OneRun:
     """The run that was named, or the only one there is."""
 
     def __init__(self, trace: Path, run: str | None = None) -> None:
+        event_files(trace)  # or why there are none
         self.trace = trace
         self.manifests = {manifest.run: manifest for manifest in read_manifests(trace)}
         self.name = run
@@ -113,6 +114,15 @@ class OneRun:
     def who(self, process: int) -> str:
         names = self.manifest.processes if self.manifest else ()
         return names[process] if process < len(names) and names[process] else f"p{process}"
+
+    def called(self, message: str) -> str:
+        """By the name of its process, such as a:3, where names are more than p0, p1 and so on, and
+        nobody could take one for an index."""
+        names = self.manifest.processes if self.manifest else ()
+        origin, _, number = message.partition(":")
+        if int(origin) >= len(names) or any(_LIKE_AN_INDEX.fullmatch(name) for name in names):
+            return message
+        return f"{names[int(origin)]}:{number}"
 
     def process(self, word: str) -> int:
         """The process that is meant: by its name, its index, or its index as in p2."""

@@ -17,6 +17,7 @@ from ordercast.protocols.messages import Message, MessageId
 from ordercast.trace import Event, Manifest, Recorder, Trace, TraceWriter, directory
 from ordercast.trace.directory import event_files
 from ordercast.trace.jsonl import decode_event, encode_event
+from ordercast.trace.runs import OneRun
 from ordercast.trace.verdicts import (
     PROPERTIES,
     Judgement,
@@ -139,6 +140,22 @@ def test_a_broken_manifest_is_refused(tmp_path: Path, line: str, sentence: str) 
     (tmp_path / "manifest.jsonl").write_text(line + "\n")
     with pytest.raises(TraceError, match=sentence):
         Trace.load(tmp_path)
+
+
+def test_where_traces_are_below_one_is_to_be_named(tmp_path: Path) -> None:
+    """As a replica leaves them, one for each generation."""
+    (tmp_path / "2").mkdir()
+    (tmp_path / "2" / "events.jsonl").touch()
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(TraceError, match=rf"generations \(2\): name one, such as {tmp_path}/2$"):
+        Trace.load(tmp_path)
+    (tmp_path / "10").mkdir()
+    (tmp_path / "10" / "a-0001.spans").touch()
+    words = rf"not a trace: .*generations \(2 to 10\): name one, such as {tmp_path}/10$"
+    with pytest.raises(TraceError, match=words):
+        Trace.load(tmp_path)
+    with pytest.raises(TraceError, match=words):
+        OneRun(tmp_path)
 
 
 def test_missing_and_strange_files_are_refused(tmp_path: Path) -> None:

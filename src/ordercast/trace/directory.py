@@ -118,7 +118,23 @@ def _elsewhere(path: Path) -> str:
             f"; put Parquet files with a trace's columns into {path / 'events'}, or let --format "
             "table read what lies there"
         )
+    if traces := sorted(filter(_is_trace, path.glob("*/")), key=_by_number):
+        found = traces[0].name if len(traces) == 1 else f"{traces[0].name} to {traces[-1].name}"
+        return (
+            f"; below it are traces of their own, as of a replica's generations ({found}): name "
+            f"one, such as {traces[-1]}"
+        )
     return ""
+
+
+def _is_trace(path: Path) -> bool:
+    kinds = "*-[0-9][0-9][0-9][0-9].spans", "events.jsonl", "events/*.parquet", "events/*.jsonl"
+    return any(any(path.glob(kind)) for kind in kinds)
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    """The tenth after the ninth."""
+    return int(path.name) if path.name.isdecimal() else -1, path.name
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.trace.directory import read_events, read_manifests
+from ordercast.trace.directory import event_files, read_events, read_manifests
 from ordercast.trace.event import Event
 from ordercast.trace.manifest import Manifest
 
@@ -15,6 +15,7 @@ __all__ = ["Id", "OneRun", "parse_id", "text", "without_contradiction"]
 
 Id = tuple[int, int]
 """A message: its origin and its number there."""
+_LIKE_AN_INDEX = re.compile(r"p?\d*")
 _PAGE = 10
 """Whether a place is taken is a bit, and two to the power of this are kept together."""
 

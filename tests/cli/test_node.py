@@ -326,6 +326,17 @@ def test_a_line_without_an_end_is_sent_too(tmp_path: Path) -> None:
         assert a.lines() == ["a:1 no newline"]
 
 
+@pytest.mark.parametrize("flags", [(), ("--me", "a")])
+def test_a_file_that_is_not_there_has_no_status(
+    flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["node", str(tmp_path / "gruop.toml"), "--status", *flags]) == 2
+    assert capsys.readouterr().err == (
+        f"ordercast node: there is no file {tmp_path}/gruop.toml: name the group's TOML file, "
+        "with --me NAME, or the status socket of a member that is running\n"
+    )
+
+
 def test_status_as_a_table_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = group_file(tmp_path, "a", "b", node='journal = "journals/{me}"')
     with members(file, "a", "b", options=("--stay",)) as (a, b):

@@ -38,6 +38,11 @@ def _socket(file: Path, me: str | None) -> Path:
         if me is None:
             raise UsageError(f"{file} describes all members: say which one with --me NAME")
         return load(file, me=me).status
+    if not file.exists() and (me is not None or file.suffix == ".toml"):
+        raise UsageError(
+            f"there is no file {file}: name the group's TOML file, with --me NAME, or the status "
+            "socket of a member that is running"
+        )
     return file
 
 

@@ -90,7 +90,8 @@ class Watched(Protocol):
 
 
 def metrics(*groups: Watched) -> GroupCollector:
-    """To be registered with a Prometheus registry: one collector for all groups of a process."""
+    """To be registered with a Prometheus registry: one collector for all groups and replicas of a
+    process, as in `metrics(group, replica)`."""
     return GroupCollector(groups)
 
 

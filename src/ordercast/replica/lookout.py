@@ -47,8 +47,9 @@ class Lookout:
         self._roll = roll
         self._other: Address | None = None
         """Where a group of the same name is that has run for longer than ours."""
-        self._told_missing = 0.0
-        """Since when too few have been here; infinity once that was told."""
+        self._missing_since: float | None = None
+        """When it was first seen that too few are here."""
+        self._told_missing = False
 
     async def watch(self, generation: Generation) -> Entry:
         """Are we where the others are, do they find us, and can they go on?"""
@@ -81,13 +82,14 @@ class Lookout:
     def _look_at_majority(self, generation: Generation) -> None:
         """If those who are here are too few, say so, once."""
         missing = generation.outnumbered() if generation.settled else []
+        if not missing:
+            self._missing_since, self._told_missing = None, False
+            return
         now = asyncio.get_running_loop().time()
-        if missing and not self._told_missing:
-            self._told_missing = now
-        elif not missing:
-            self._told_missing = 0.0
-        elif 0 < self._told_missing < now - MISSED_S:
-            self._told_missing = float("inf")
+        if self._missing_since is None:
+            self._missing_since = now
+        if now - self._missing_since > MISSED_S and not self._told_missing:
+            self._told_missing = True
             logger.warning(
                 "%s: nothing is carried out while so few of %r are here; missing: %s",
                 *(self._house.me, self._house.door.group, ", ".join(missing)),

@@ -188,7 +188,8 @@ async def _until_all_are_there(
                 if not now.missing:
                     return
                 node.check_alive()
-                for name, reason in node.company.refusals.items():
+                if refusals := node.company.refusals:
+                    name, reason = next(iter(refusals.items()))
                     raise DiscoveryError(f"{name} does not let {node.name} in: {reason}")
                 await node.wait()
     except TimeoutError:

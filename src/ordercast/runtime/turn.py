@@ -155,7 +155,8 @@ class Turn:
         be up at once as well, and waits for the next."""
         self._stirred = True
         self._protocols.start()
-        self._protocols.start(now=False)
+        if self._core.started:
+            self._protocols.start(now=False)
         self._stirred = False
 
     def _cut(self, journal: Journal, spans: list[Span]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from ordercast import Group, JournalError
 from ordercast.protocols import catalog
+from ordercast.runtime import outgoing
 from ordercast.runtime.bundle import BUNDLE_MESSAGES_MAX, pack
 from ordercast.runtime.core import Core
 from ordercast.runtime.frames import PAYLOAD_BYTES_MAX
@@ -91,6 +92,10 @@ class Sender:
         self.clock.now += seconds
         return self.turns()
 
+    @property
+    def keeps_sending(self) -> bool:
+        return self._outgoing.keeps_sending()
+
     def _submit(self, _: bytes, __: int, payloads: list[bytes], ___: None) -> int:
         self.left.append(len(payloads))
         return len(self.left)
@@ -108,6 +113,17 @@ def test_whoever_sends_little_never_waits() -> None:
         for count in range(1, MANY + 1):
             sender.send()
             assert sender.turns() == [1] * count
+
+    run(test)
+
+
+def test_whoever_never_sent_has_not_sent_lately_on_a_machine_that_has_just_started() -> None:
+    def test(sender: Sender) -> None:
+        sender.clock.now = outgoing.SENDS_S / 2
+        assert not sender.keeps_sending
+        sender.send()
+        sender.turns()
+        assert sender.keeps_sending
 
     run(test)
 

@@ -9,6 +9,7 @@ that way, whoever sends a lot now and then waits little, and whoever sends a lit
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -98,11 +99,11 @@ class Outgoing:
         self._safe = 0
         """Our bundles up to this one are committed."""
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
-        self._left_at = 0.0
-        self._back_at = 0.0
+        self._left_at = -math.inf
+        self._back_at = -math.inf
         self._back_to: asyncio.Task[Any] | None = None
         self._prompt = False
-        self._window_began = 0.0
+        self._window_began = -math.inf
         self._lately = 0
         """Messages that have left since then; a window is as long as the lingering time."""
         self._waiters: dict[int, list[asyncio.Event]] = {}

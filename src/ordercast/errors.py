@@ -49,7 +49,7 @@ class RemovedError(OrdercastError):
 
 
 class OutcomeUnknownError(OrdercastError):
-    """A command was carried out, but what came of it is not known here."""
+    """A command was carried out, or may have been, and what came of it is not known here."""
 
 
 class CheckpointError(OrdercastError):

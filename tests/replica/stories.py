@@ -122,6 +122,8 @@ class Cluster:
         """Whom somebody wanted to remove."""
         self.generations: dict[int, tuple[str, ...]] = {}
         self.unknown = 0
+        self.never: set[str] = set()
+        """Commands of which their givers were told that they are not carried out."""
         self.refused: list[str] = []
         self.calm = False
         """Nobody gives commands any more."""
@@ -191,7 +193,7 @@ class Cluster:
         except ValueError as error:
             self.refused.append(str(error))
         except ordercast.RemovedError:
-            pass
+            self.never.add(item)
         except ordercast.OutcomeUnknownError:
             self.unknown += 1
         else:
@@ -305,6 +307,8 @@ def play(seed: int, home: Path) -> Cluster:
     assert len(set(cluster.truth)) == len(cluster.truth), "something was done twice"
     for item, place in cluster.told.items():
         assert cluster.truth[place] == item
+    both = cluster.never.intersection(cluster.truth)
+    assert not both, f"{sorted(both)} were done, and their givers told that they are not"
     return cluster
 
 

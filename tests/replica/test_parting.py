@@ -6,6 +6,8 @@ In stories, so that a cut can come in the very moment that matters.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,44 @@ def test_what_one_left_behind_had_given_is_done_once() -> None:
     for seed in range(4):
         tell(story, seed=seed, settings=LITTLE)
     assert any(isinstance(each, ordercast.OutcomeUnknownError) for each in outcomes)
+
+
+@pytest.mark.parametrize("how", ["stop", "remove"])
+def test_what_may_have_been_carried_out_is_not_said_to_be_impossible(how: str) -> None:
+    """Whoever is told that it is not carried out gives it again, elsewhere."""
+    told_so = {"sure": 0, "done all the same": 0}
+
+    async def story(told: Story, pause_s: float) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        giving = processes["c"].context.run(
+            asyncio.gather,
+            *(told.replicas["c"].do(b"c") for _ in range(20)),
+            return_exceptions=True,
+        )
+        await asyncio.sleep(pause_s)
+        more = processes["c"].context.run(
+            asyncio.gather,
+            *(told.replicas["c"].do(b"c") for _ in range(20)),
+            return_exceptions=True,
+        )
+        if how == "stop":
+            with contextlib.suppress(asyncio.CancelledError):
+                await processes["c"].stop()
+        else:
+            await told.replicas["a"].remove("c")
+        outcomes = [*await giving, *await more]
+        await told.replicas["a"].sync()
+        known = sum(isinstance(each, int) for each in outcomes)
+        unknown = sum(isinstance(each, ordercast.OutcomeUnknownError) for each in outcomes)
+        done = told.machines["a"].counts.get("c", 0)
+        assert known <= done <= known + unknown
+        told_so["sure"] += len(outcomes) - known - unknown
+        told_so["done all the same"] += done - known
+
+    for seed in range(8):
+        tell(functools.partial(story, pause_s=0.0003 * seed), seed=seed)
+    assert told_so["done all the same" if how == "stop" else "sure"]
 
 
 @pytest.mark.parametrize("others", ["a", "ab"])

@@ -27,6 +27,8 @@ class Pending:
         """The number of the first of them."""
         self._sent = 0
         """So many of them have been sent in this generation."""
+        self.decided = False
+        """Whether this generation has ended for everyone: then none of them is carried out in it."""
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
@@ -67,14 +69,17 @@ class Pending:
             while self._first <= applied[1]:
                 does_nothing = self._open[0][0] is None
                 self.settle(None, None if does_nothing else OutcomeUnknownError(_UNKNOWN))
-        self._sent = 0
+        self._sent, self.decided = 0, False
         self._news.set()
 
     def fail(self, error: BaseException) -> None:
-        """Nothing will be carried out here any more."""
-        for _, future in self._open:
+        """Nothing will be carried out here any more. Elsewhere it may be, if it was sent."""
+        doubt = OutcomeUnknownError(f"{error} (the command was sent: the others may carry it out)")
+        doubt.__cause__ = error
+        doubtful = 0 if self.decided else self._sent
+        for place, (body, future) in enumerate(self._open):
             if not future.done():
-                _refuse(future, error)
+                _refuse(future, error if body is None or place >= doubtful else doubt)
         self._open.clear()
         self._sent = 0
 

@@ -72,6 +72,7 @@ class Worker:
                 generation.heard(batch.sender, message.lives)
             elif message is not None:
                 if (roll := after(generation.roll, message)) is not None:
+                    self.pending.decided = True
                     return roll
                 self.review(generation)
         self._save_now_and_then(generation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import re
 import shutil
@@ -602,6 +603,27 @@ def test_what_cannot_be_asked_of_a_replica() -> None:
                 await replica.remove("a", "b")
         with pytest.raises(ordercast.UsageError, match="this replica is closed"):
             await replica.do(b"x")
+
+    asyncio.run(program())
+
+
+def test_another_thread_is_told_how_to_ask() -> None:
+    async def program() -> None:
+        async with replicas("a") as made:
+            replica = made["a"]
+
+            async def ask() -> int:
+                answer: int = await replica.do(b"x")
+                await replica.sync()
+                return answer
+
+            for use in (ask, replica.sync, functools.partial(replica.remove, "a")):
+                with pytest.raises(ordercast.UsageError, match="belongs to another event loop: f"):
+                    await asyncio.to_thread(asyncio.run, use())  # type: ignore[operator]
+            with pytest.raises(ordercast.UsageError, match="belongs to another event loop: from"):
+                await asyncio.to_thread(replica.do, b"x")  # no loop runs there
+            proper = asyncio.run_coroutine_threadsafe(ask(), replica.loop)
+            assert await asyncio.wrap_future(proper) == 1  # nothing was carried out before
 
     asyncio.run(program())
 

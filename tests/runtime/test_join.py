@@ -534,12 +534,11 @@ def test_what_is_no_message_is_told(payload: Any) -> None:
 
 def test_another_thread_is_told_how_to_send() -> None:
     async def run() -> None:
-        loop = asyncio.get_running_loop()
         async with joined("a") as (a,):
-            for send in (a.send(b"1"), a.send_many([b"2"])):
+            for use in (a.send(b"1"), a.send_many([b"2"]), a.__anext__(), take(a, 1)):
                 with pytest.raises(UsageError, match="belongs to another event loop: from another"):
-                    await asyncio.to_thread(asyncio.run, send)
-            proper = asyncio.run_coroutine_threadsafe(a.send(b"3"), loop)
+                    await asyncio.to_thread(asyncio.run, use)
+            proper = asyncio.run_coroutine_threadsafe(a.send(b"3"), a.loop)
             assert (await asyncio.wrap_future(proper)).id == "a:1"
 
     asyncio.run(run())

@@ -28,7 +28,7 @@ class Pending:
         self._sent = 0
         """So many of them have been sent in this generation."""
         self.decided = False
-        """Whether this generation has ended for everyone: then none of them is carried out in it."""
+        """Whether this generation has ended for everyone: in it, none of them is carried out."""
         self._news = asyncio.Event()
 
     def __len__(self) -> int:

@@ -37,16 +37,17 @@ class Replica:
         if len(command) > COMMAND_BYTES_MAX:
             size = len(command)
             raise UsageError(f"a command of {size} bytes: {COMMAND_BYTES_MAX} is the limit")
-        self._life.check()
+        self._check()
         return self._life.pending.give(bytes(command))
 
     async def sync(self) -> None:
         """Whatever anyone has seen done by now is done here: read the state then."""
-        self._life.check()
+        self._check()
         await self._life.pending.give(None)
 
     async def remove(self, *names: str) -> None:
         """These are not members any more, and may not come back with what they know."""
+        self._check()
         lives = await self._life.all_lives()
         for name in names:
             if name not in lives:
@@ -85,6 +86,19 @@ class Replica:
         await self._life.ended.wait()
         if self._life.failure is not None and not self._life.closed:
             raise self._life.failure
+
+    def _check(self) -> None:
+        """Raise if nothing can be asked of it, or not from here."""
+        try:
+            here = asyncio.get_running_loop() is self.loop
+        except RuntimeError:  # none runs in this thread
+            here = False
+        if not here:
+            raise UsageError(
+                "this replica belongs to another event loop: from another thread, hand a coroutine "
+                "that awaits it to asyncio.run_coroutine_threadsafe(…, replica.loop)"
+            )
+        self._life.check()
 
     @property
     def _group(self) -> Group:

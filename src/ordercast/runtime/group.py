@@ -167,6 +167,7 @@ class Group:
     async def _next_bundle(self) -> Bundle | None:
         """The bundle that is being taken now; None at the end."""
         node = self._node
+        self._outgoing.check_loop()
         if self._taken_in_a_row > MESSAGES_A_TURN:
             self._taken_in_a_row = 0
             await asyncio.sleep(0)

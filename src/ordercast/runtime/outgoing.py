@@ -128,11 +128,12 @@ class Outgoing:
         return self._loop.time() - self._left_at < SENDS_S
 
     def check_loop(self) -> None:
-        """Raise if another thread sends, with a loop of its own: now and then that would do."""
+        """Raise if another thread sends or receives, with a loop of its own: now and then that
+        would do."""
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
                 "this group belongs to another event loop: from another thread, use "
-                "asyncio.run_coroutine_threadsafe(group.send(payload), loop)"
+                "asyncio.run_coroutine_threadsafe(group.send(payload), group.loop)"
             )
 
     def begin(self, to: tuple[int, ...] | None) -> Slot:

@@ -65,7 +65,7 @@ ATTACKS = {
     "a huge length after hello": (HELLO + b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
     "another protocol": (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, as no member does"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01", "it speaks TLS where none is spoken: give keys"),
-    "another version": (hello(1), "p0 speaks version 4, and not 1"),
+    "another version": (hello(1), "p0 speaks version 5, and not 1"),
     "another run": (hello(group="other\nrun"), r"'other\\nrun'"),
     "no such member": (hello(member=3), "says it is member 3"),
     "our own index": (hello(member=0), "says it is p0"),

@@ -154,6 +154,7 @@ class Company:
         if peer.index not in self._core.lives or peer.link.session != hello.session:
             self._inputs.other("meet", peer.index, hello.life, hello.session)
         peer.refused = peer.trouble = peer.told = None
+        peer.told_bytes = hello.told_bytes
         peer.spoke = True
         self._note("connected", peer, f"connected with {peer.name}")
         self.trust(peer.index)

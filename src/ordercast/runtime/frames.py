@@ -31,6 +31,7 @@ __all__ = [
     "HELLO_BYTES_MAX",
     "LENGTH",
     "PAYLOAD_BYTES_MAX",
+    "TOLD_BYTES_MAX",
     "VERSION",
     "Ack",
     "Ask",
@@ -52,7 +53,7 @@ __all__ = [
     "wrong_length",
 ]
 
-VERSION = 4
+VERSION = 5
 LENGTH = 4
 """Bytes before each frame that say how long it is."""
 FRAME_BYTES_MAX = 16 * 2**20
@@ -60,6 +61,7 @@ HELLO_BYTES_MAX = 2**16
 PAYLOAD_BYTES_MAX = 15 * 2**20
 """A user's message; what is left of a frame is for stamps."""
 PACKETS_MAX = 2**16
+TOLD_BYTES_MAX = 2**61
 PIECE_BYTES = 2**20
 """Of a state that is fetched, so much at once."""
 BUFFER_BYTES = 16 * 2**10
@@ -98,6 +100,8 @@ class Hello(Struct, frozen=True, array_like=True, tag="h", forbid_unknown_fields
     """Changes each time the member starts."""
     known: Count = 0
     """How many packets it had numbered for its reader when it started."""
+    told_bytes: Number = TOLD_BYTES_MAX
+    """Each time so much of its messages was taken, it wants to hear of it: it may be waiting."""
 
 
 class Data(Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):

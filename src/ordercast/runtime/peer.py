@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.discovery import Address
-from ordercast.runtime.frames import Ack
+from ordercast.runtime.frames import TOLD_BYTES_MAX, Ack
 from ordercast.runtime.link import Link
 from ordercast.runtime.rest import LinkCounters
 from ordercast.runtime.weather import Air
@@ -55,6 +55,8 @@ class Peer:
         """What it was last told of how many of its bytes the application here has taken."""
         self.reported_at = 0.0
         """When, by the loop's clock."""
+        self.told_bytes = TOLD_BYTES_MAX
+        """It is told when so much more of them was taken; it says how much when it is met."""
         self.stuck_since: float | None = None
         """Since when it has been silent, or the one that others wait for."""
         self._news: asyncio.Event | None = None

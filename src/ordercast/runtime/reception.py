@@ -45,9 +45,10 @@ class Reception:
     def hello(self, peer: Peer) -> Hello:
         received, sent = peer.link.greet()
         node, group = self.node, self.door.group
-        core, known = node.core, peer.link.known
+        core, known, told_bytes = node.core, peer.link.known, node.settings.told_bytes
         return Hello(
-            *(VERSION, group, self.charter, node.me, core.life, received, sent, core.session, known)
+            *(VERSION, group, self.charter, node.me, core.life, received, sent),
+            *(core.session, known, told_bytes),
         )
 
     def introduction(self) -> Hello:

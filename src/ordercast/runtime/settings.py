@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from ordercast.errors import UsageError
 from ordercast.runtime.detector import THRESHOLD_MAX, THRESHOLD_MIN
+from ordercast.runtime.frames import TOLD_BYTES_MAX
 from ordercast.runtime.journal import KEEP_BYTES, SEGMENT_BYTES
 from ordercast.spelling import did_you_mean
 
@@ -68,8 +69,9 @@ class Settings(Struct, frozen=True, kw_only=True, metaclass=_Named):
 
     @property
     def told_bytes(self) -> int:
-        """An application has taken so much: its sender is told, whatever else there is to say."""
-        return max(self.window_bytes // 4, 1)
+        """An application has taken so much: its sender is told, whatever else there is to say.
+        The sender's setting counts, and others may have another one."""
+        return min(max(self.window_bytes // 4, 1), TOLD_BYTES_MAX)
 
     def patience_s(self, *, journal: bool) -> float | None:
         """How long an absent member is waited for."""

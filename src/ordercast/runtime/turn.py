@@ -78,7 +78,6 @@ class Turn:
         self._protocols = Timers(self._core, node.outgoing, self._timer_ends)
         self._report_timer: asyncio.TimerHandle | None = None
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._due_bytes = node.settings.told_bytes
         self._stopped = False
         self._cutting = False
 
@@ -136,7 +135,7 @@ class Turn:
         for peer in self._everyone:
             index = peer.index
             if (unreported[index] and self._may_report(peer)) or (
-                taken[index] - peer.reported >= self._due_bytes and not peer.dead
+                taken[index] - peer.reported >= peer.told_bytes and not peer.dead
             ):
                 self._report(peer)
         spans, core.spans = core.spans, []
@@ -177,7 +176,8 @@ class Turn:
 
     def took(self, origin: int) -> None:
         """The application has taken something of this peer's."""
-        if self._core.taken[origin] - self._peers[origin].reported >= self._due_bytes:
+        peer = self._peers[origin]
+        if self._core.taken[origin] - peer.reported >= peer.told_bytes:
             self.stir()  # it may be waiting for room
 
     def _mark(self) -> _Mark:

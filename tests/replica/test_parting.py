@@ -130,6 +130,38 @@ def test_what_may_have_been_carried_out_is_not_said_to_be_impossible(how: str) -
     assert told_so["done all the same" if how == "stop" else "sure"]
 
 
+def test_without_a_majority_proposals_do_not_pile_up() -> None:
+    """Nothing comes of them for as long as it lasts, and all are kept until it ends."""
+
+    async def knock(told: Story) -> None:
+        while True:  # each time it is another one, which remembers nothing
+            with contextlib.suppress(ordercast.DiscoveryError):
+                await told._replica("d", Tally(), {"via": told.places["a"], "timeout_s": 3})
+
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        told.world.cut("a", "bc")
+        for _ in range(10):  # they fill the window, so that a wants to go on without the others
+            processes["a"].context.run(told.replicas["a"].do, b"x" * 500)
+        await asyncio.sleep(10)
+        group = told.replicas["a"]._life.group
+        assert group is not None
+        sent = group.status().sent
+        await asyncio.sleep(600)
+        assert group.status().sent == sent
+        newcomer = told.world.start("d", knock, told)
+        told.world.cut("ad", "bc")
+        await asyncio.sleep(1000)
+        assert 64 < group.status().sent < sent + 70
+        told.world.heal()
+        await told.until(lambda: told.replicas["b"].members == ("a", "b", "c", "d"))
+        await told.until(lambda: list(told.machines["b"].counts.values()) == [10])
+        newcomer.kill()
+
+    tell(story, settings=LITTLE)
+
+
 @pytest.mark.parametrize("others", ["a", "ab"])
 def test_one_whose_place_was_taken_is_told(others: str) -> None:
     """Whether it delivers that itself or has to ask: it would knock in vain for ever."""

@@ -447,6 +447,26 @@ def test_who_ends_leaves_no_socket_behind() -> None:
     assert run(story) == b"bye"
 
 
+def test_an_address_belongs_to_whoever_listens_there_now() -> None:
+    """Whoever was there before and is killed takes nothing of it along."""
+
+    async def moves_on() -> None:
+        (await asyncio.start_server(lambda _, writer: writer.close(), "h", PORT)).close()
+        await asyncio.sleep(1000)
+
+    async def story(world: World) -> bytes:
+        before = world.start("before", moves_on)
+        await asyncio.sleep(1)
+        world.start("now", echo)
+        await asyncio.sleep(1)
+        assert before.servers == {}
+        before.kill()
+        answer: bytes = await world.start("client", call, 1)
+        return answer
+
+    assert run(story) == b"\0"
+
+
 def test_what_waited_for_a_paused_process_comes_before_what_came_later() -> None:
     seen: list[int] = []
 

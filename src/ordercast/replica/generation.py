@@ -31,6 +31,8 @@ NEWCOMER_S = 60.0
 """So long nobody waits for one who has not come yet: it may be fetching a large state."""
 BACK_WITHIN_S = 2.0
 """Whoever is started again at once is back by then, and need not fetch the state."""
+PROPOSALS_MAX = 64
+"""So many different things are proposed by one member: without a majority, nothing comes of any."""
 LINGER_S = 1.0
 """So long a member stays in a generation that has ended, for those who have yet to find out."""
 
@@ -84,6 +86,8 @@ class Generation:
         self._stack = contextlib.AsyncExitStack()
         self._hurry = asyncio.Event()
         self._met: dict[str, dict[str, str]] = {}
+        self._proposed: set[bytes] = set()
+        """By us, in this life."""
         self.begun = asyncio.Event()
         """Set once it is settled."""
         if roll.history:
@@ -200,14 +204,15 @@ class Generation:
 
     def stuck(self) -> dict[str, str]:
         """The lives of members who are away, and for whom so much is kept that all others wait."""
-        lives, now = self.lives or {}, asyncio.get_running_loop().time()
+        if not self.settled:
+            return {}
+        seats, now = self._roll.seats, asyncio.get_running_loop().time()
         return {
-            peer.name: lives[peer.name]
+            peer.name: seats[peer.name].life
             for peer in self.node.company
             if peer.suspected
             and not peer.link.open
             and (peer.lost_at is None or peer.broken_s(now) > BACK_WITHIN_S)
-            and peer.name in lives
             and self.node.outgoing.waits_for(peer.index)
         }
 
@@ -225,8 +230,12 @@ class Generation:
         ]
 
     def propose(self, message: Change | Met) -> None:
-        """To all members, however much is under way: it may be the way out."""
-        self.node.outgoing.urgent(encode(message))
+        """To all members, however much is under way: it may be the way out. Once is enough: what
+        leads to no other generation here does not do so later either."""
+        payload = encode(message)
+        if payload not in self._proposed and len(self._proposed) < PROPOSALS_MAX:
+            self._proposed.add(payload)
+            self.node.outgoing.urgent(payload)
 
     def hurry(self) -> None:
         """Do not stay for others any longer."""

@@ -104,8 +104,9 @@ class Network:
         protocol.connection_made(here)
         return here, protocol
 
-    def vacate(self, where: Where) -> None:
-        self._listening.pop(where, None)
+    def vacate(self, where: Where, server: Server) -> None:
+        if self._listening.get(where) is server:
+            del self._listening[where]
 
     def _found(self, where: Where) -> Server | None:
         """Who listens there, or anywhere at that port."""
@@ -133,8 +134,9 @@ class Server(asyncio.AbstractServer):
         self._where = where
         self._serving = False
         self._closed = network.loop.create_future()
-        if (process := process_of(self.context)) is not None:
-            process.servers.append(self)
+        self._process = process_of(self.context)
+        if self._process is not None:
+            self._process.servers[self] = None
 
     @property
     def sockets(self) -> tuple[_Socket, ...]:
@@ -149,12 +151,14 @@ class Server(asyncio.AbstractServer):
 
     def close(self) -> None:
         self.vanish()
+        if self._process is not None:
+            self._process.servers.pop(self, None)
         if not self._closed.done():
             self._closed.set_result(None)
 
     def vanish(self) -> None:
         self._serving = False
-        self._network.vacate(self._where)
+        self._network.vacate(self._where, self)
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._network.loop

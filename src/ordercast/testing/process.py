@@ -26,7 +26,7 @@ class Process:
         self.wills: list[Callable[[], None]] = []
         """What has to be done for it once it is killed, since the real process lives on."""
         self.transports: list[Transport] = []
-        self.servers: list[Server] = []
+        self.servers: dict[Server, None] = {}
         self._world = world
         self._loop = world.loop
         self._killed = self._buried = self._paused = False

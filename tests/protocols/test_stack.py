@@ -10,9 +10,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ordercast.errors import OrdercastError, PeerError, UsageError
 from ordercast.protocols import catalog
+from ordercast.protocols.disseminations.gossip import Digest
 from ordercast.protocols.effects import Deliver, HostEffect, StartTimer, Transmit
 from ordercast.protocols.messages import Message, MessageId
 from ordercast.protocols.stack import Stack
@@ -132,6 +134,25 @@ def test_a_stamp_that_does_not_fit_is_the_peers_fault() -> None:
         _, effects = catalog.build("causal_vector", "best_effort", 0, size).send(b"")
         with pytest.raises(PeerError, match="stamp that does not fit"):
             receiver.receive(0, next(e.packet for e in effects if isinstance(e, Transmit)))
+
+
+def test_what_is_behind_a_message_that_was_refused_is_not_forgotten() -> None:
+    """Everyone has it, and here it has yet to arrive: what comes next finds it."""
+    sender, other, receiver = (catalog.build("causal_vector", "gossip", me, 3) for me in (0, 1, 2))
+    rumours = []
+    for _ in range(4):
+        _, effects = sender.send(b"")
+        rumours += [each.packet for each in effects if isinstance(each, Transmit)][:1]
+    wrong = replace(rumours[1], message=replace(rumours[1].message, stamp=(1,)))
+    for rumour in rumours:
+        other.receive(0, rumour)
+    for rumour in (rumours[2], wrong):
+        receiver.receive(0, rumour)
+    with pytest.raises(PeerError, match="stamp that does not fit"):
+        receiver.receive(0, rumours[0])
+    for source in (0, 1):
+        receiver.receive(source, Digest((3, 0, 0), asks=False))
+    receiver.receive(0, rumours[3])
 
 
 @pytest.mark.parametrize(

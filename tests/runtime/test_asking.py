@@ -21,8 +21,11 @@ from ordercast.runtime.discovery import (
     StaticList,
     Via,
     assemble,
+    parse_peers,
 )
 from ordercast.runtime.discovery.asking import resolve
+from ordercast.runtime.door import Door
+from ordercast.runtime.frames import VERSION, Ask
 
 A, B, C = (Address("127.0.0.1", port) for port in (7001, 7002, 7003))
 
@@ -158,6 +161,37 @@ def test_whoever_asks_is_known_at_once_and_an_address_is_asked_once() -> None:
     assert finder.known == {"c": C}
     assert asyncio.run(finder.look()) == finder.known == {"b": B, "c": C}
     assert asked == [B]
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "said"),
+    [
+        ("no/such name", "127.0.0.1:7002", "cannot be the name of a member"),
+        ("\x1b[2J", "127.0.0.1:7002", "cannot be the name of a member"),
+        ("b", "0.0.0.0:7002", "others cannot reach"),
+        ("b", "nowhere", "is no address"),
+    ],
+)
+def test_who_cannot_be_a_member_is_told_so_and_nobody_else_hears_of_it(
+    name: str, address: str, said: str
+) -> None:
+    async def go() -> None:
+        door = Door("orders", "a")
+        door.finder = parse_peers("via:127.0.0.1:7009?size=2", ask=door.ask)
+        with pytest.raises(PeerError, match=said):
+            door.answer(Ask(VERSION, "orders", name, address), asyncio.Transport())
+        assert door.finder.known == {}
+
+    asyncio.run(go())
+
+
+def test_of_very_many_who_ask_only_so_many_are_remembered() -> None:
+    finder = Via([B], 3, ask=nobody)
+    for number in range(10_100):
+        finder.learn(f"m{number}", Address("127.0.0.1", 1 + number))
+    finder.learn("m7", C)
+    assert len(finder.known) == 10_000
+    assert finder.known["m7"] == C
 
 
 def test_one_member_behind_two_addresses_is_one() -> None:

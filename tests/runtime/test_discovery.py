@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -259,6 +261,42 @@ def test_a_finder_that_hangs_ends_at_the_timeout() -> None:
     with pytest.raises(DiscoveryError, match=r"1 of 3 present after 0\.05 s"):
         run_scripted(finder, timeout_s=0.05)
     assert finder.withdrawn
+
+
+class Away(Scripted):
+    """A service that cannot be reached for so many looks, and when nobody is to be there."""
+
+    def __init__(self, looks: list[dict[str, Address]], away: int) -> None:
+        super().__init__(looks)
+        self._away = away
+
+    async def look(self) -> dict[str, Address]:
+        self._away -= 1
+        if self._away >= 0:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "not now")
+        return await super().look()
+
+    async def withdraw(self) -> None:
+        raise RuntimeError("the service is gone")
+
+
+def test_what_a_finder_asks_may_be_away_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    membership, now = run_scripted(Away([{"b": B, "c": C}], away=3))
+    assert (membership.names, now) == (("a", "b", "c"), 3.0)
+    before = {"a": A, "b": B, "c": C}
+    membership, now = run_scripted(Away([{}], away=1), remembered=before)
+    assert (membership.addresses, now) == (before, 0.0), "whoever comes back waits for nobody"
+    with pytest.raises(DiscoveryError, match=r"missing: 2 more \(Connection refused\)$"):
+        run_scripted(Away([{}], away=99))
+    assert caplog.messages == ["Away.withdraw() failed: RuntimeError: the service is gone"]
+    with pytest.raises(DiscoveryError, match=r"missing: 2 more$"):
+        run_scripted(Away([{}], away=3))
+
+
+@pytest.mark.parametrize("found", [None, {"b": "127.0.0.1:7002"}])
+def test_what_a_finder_may_not_give_is_told(found: Any) -> None:
+    with pytest.raises(UsageError, match=r"Scripted\.look\(\) gave .*: names with an Address each"):
+        run_scripted(Scripted([found]))
 
 
 def test_whoever_is_cancelled_withdraws() -> None:

@@ -146,6 +146,7 @@ def test_foreign_and_half_written_files_are_left_out_with_one_warning_each(
         "where.json": b'{"name": "where", "address": "nowhere"}',
         "huge.json": b" " * 100_000,
         "od d.json": b'{"name": "od d", "address": "h:1"}',
+        "deep.json": b'{"x": ' + b"[" * 4000,
     }
     for name, data in foreign.items():
         (tmp_path / name).write_bytes(data)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.complaints import Complaints
 from ordercast.runtime.connection import Connection
-from ordercast.runtime.discovery import Address, Answer, Finder
+from ordercast.runtime.discovery import Address, Answer, Finder, check_reachable
 from ordercast.runtime.discovery.address import words
 from ordercast.runtime.frames import (
     HELLO_BYTES_MAX,
@@ -32,7 +32,7 @@ from ordercast.runtime.frames import (
     wrong_length,
 )
 from ordercast.runtime.handshakes import Handshakes
-from ordercast.runtime.keys import peer_name
+from ordercast.runtime.keys import check_name, peer_name
 from ordercast.runtime.logs import about
 from ordercast.runtime.revoked import RevokedList
 from ordercast.runtime.sparing import Sparing
@@ -157,7 +157,7 @@ class Door:
         known: dict[str, Address] = {}
         if self.finder is not None:
             if ask.address:
-                self.finder.learn(ask.name, _parsed(ask.address))
+                self.finder.learn(*_caller(ask))
             known |= self.finder.known
         if self.address is not None:
             known[self.name] = self.address
@@ -276,5 +276,13 @@ def _words(error: OSError | EOFError) -> str:
 def _parsed(address: str) -> Address:
     try:
         return Address.parse(address)
+    except UsageError as error:
+        raise PeerError(str(error)) from None
+
+
+def _caller(ask: Ask) -> tuple[str, Address]:
+    """Who asks, and where it says it is: a member that cannot be would be told to all others."""
+    try:
+        return check_name(ask.name), check_reachable(Address.parse(ask.address))
     except UsageError as error:
         raise PeerError(str(error)) from None

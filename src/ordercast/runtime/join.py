@@ -12,7 +12,7 @@ from typing import Literal
 
 from ordercast.protocols import catalog
 from ordercast.runtime.dialling import look_up
-from ordercast.runtime.discovery import DiscoveryError, Membership, Peers, Presence
+from ordercast.runtime.discovery import DiscoveryError, Membership, Peers, Presence, withdraw
 from ordercast.runtime.entrance import Entrance
 from ordercast.runtime.group import Group
 from ordercast.runtime.living import living
@@ -95,7 +95,7 @@ async def join(
             on_progress=found,
             journal=Path(journal) if journal is not None else None,
         )
-        stack.push_async_callback(entrance.finder.withdraw)
+        stack.push_async_callback(withdraw, entrance.finder)
         entrance.check_private(membership.addresses.values())
         member = _member(
             *(entrance, membership, algorithm, settings or Settings(), trace),

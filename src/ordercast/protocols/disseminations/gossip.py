@@ -75,6 +75,7 @@ class Gossip(Dissemination):
         self.dice = Dice(seed * size + me)
         self.log = Retained(me, size)
         self.arrived = [0] * size
+        self.log.kept_for.append(self.arrived)
         self.suspected: set[int] = set()
         self.comparing = False
 

@@ -14,7 +14,7 @@ Finding is not trusting: whoever is found still has to show the certificate of i
 
 from ordercast.runtime.discovery.address import Address
 from ordercast.runtime.discovery.asking import Answer, Ask, Dns, Resolve, Via
-from ordercast.runtime.discovery.assemble import Membership, Presence, assemble
+from ordercast.runtime.discovery.assemble import Membership, Presence, assemble, withdraw
 from ordercast.runtime.discovery.finder import DiscoveryError, Finder, check_reachable
 from ordercast.runtime.discovery.peers import Peers, parse_peers, parse_text
 from ordercast.runtime.discovery.registry import Registry
@@ -39,4 +39,5 @@ __all__ = [
     "from_toml",
     "parse_peers",
     "parse_text",
+    "withdraw",
 ]

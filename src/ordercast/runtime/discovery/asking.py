@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.discovery.address import Address, words
 from ordercast.runtime.discovery.finder import (
+    SIZE_MAX,
     DiscoveryError,
     Finder,
     check_reachable,
@@ -63,8 +64,9 @@ class Asking(Finder):
         self._announced = {}
 
     def learn(self, name: str, address: Address) -> None:
-        self._learnt[name] = address
-        self.known[name] = address
+        if name in self._learnt or len(self._learnt) < SIZE_MAX:
+            self._learnt[name] = address
+            self.known[name] = address
 
     async def look(self) -> dict[str, Address]:
         self.known = await self._find() | self._announced

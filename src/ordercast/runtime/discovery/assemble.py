@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
 from ordercast.errors import UsageError
-from ordercast.runtime.discovery.address import Address
+from ordercast.runtime.discovery.address import Address, words
 from ordercast.runtime.discovery.finder import DiscoveryError, Finder
 from ordercast.runtime.keys import check_name
 
-__all__ = ["Membership", "Presence", "assemble"]
+__all__ = ["Membership", "Presence", "assemble", "withdraw"]
+
+logger = logging.getLogger(__name__)
 
 POLL_S = 0.2
 WITHDRAW_TIMEOUT_S = 2.0
@@ -66,11 +68,15 @@ async def assemble(
     deadline = clock() + timeout_s
     now = Presence((me,), finder.size, ())
     told: Presence | None = None
+    trouble = ""
     try:
         async with asyncio.timeout(timeout_s) as limit:  # for a finder that hangs
             await finder.announce(me, address)
             while True:
-                found = {me: address} | await finder.look()
+                try:
+                    found, trouble = {me: address} | await _looked(finder), ""
+                except OSError as error:  # it may be there again before long
+                    found, trouble = {me: address} | finder.known, words(error)
                 now = _presence(finder, found)
                 if now != told and on_progress is not None:
                     on_progress(now)
@@ -80,19 +86,30 @@ async def assemble(
                 if len(found) == finder.size:
                     return Membership(tuple(sorted(found)), found)
                 if clock() + poll_s > deadline:
-                    raise DiscoveryError(_too_late(finder, now, timeout_s))
+                    raise DiscoveryError(_too_late(now, timeout_s, trouble or finder.trouble))
                 await sleep(poll_s)
     except BaseException as error:
-        await _withdraw(finder)
+        await withdraw(finder)
         if isinstance(error, TimeoutError) and limit.expired():
-            raise DiscoveryError(_too_late(finder, now, timeout_s)) from None
+            raise DiscoveryError(_too_late(now, timeout_s, trouble or finder.trouble)) from None
         raise
 
 
-async def _withdraw(finder: Finder) -> None:
-    with contextlib.suppress(TimeoutError):
+async def withdraw(finder: Finder) -> None:
+    """Within bounds, and whatever comes of it: it is the last thing that is done."""
+    try:
         async with asyncio.timeout(WITHDRAW_TIMEOUT_S):
             await finder.withdraw()
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        logger.warning("%s.withdraw() failed: %s", type(finder).__name__, why)
+
+
+async def _looked(finder: Finder) -> dict[str, Address]:
+    found: object = await finder.look()
+    if isinstance(found, dict) and all(isinstance(each, Address) for each in found.values()):
+        return found
+    raise UsageError(f"{type(finder).__name__}.look() gave {found!r}: names with an Address each")
 
 
 def _presence(finder: Finder, found: Mapping[str, Address]) -> Presence:
@@ -113,8 +130,8 @@ def _presence(finder: Finder, found: Mapping[str, Address]) -> Presence:
     return Presence(names, finder.size, missing)
 
 
-def _too_late(finder: Finder, now: Presence, timeout_s: float) -> str:
+def _too_late(now: Presence, timeout_s: float, trouble: str) -> str:
     missing = ", ".join(now.missing) or f"{now.size - now.present} more"
-    trouble = f" ({finder.trouble})" if finder.trouble else ""
+    why = f" ({trouble})" if trouble else ""
     known = ", ".join(now.names)
-    return f"{now} after {timeout_s:g} s: {known}; still missing: {missing}{trouble}"
+    return f"{now} after {timeout_s:g} s: {known}; still missing: {missing}{why}"

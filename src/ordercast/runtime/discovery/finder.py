@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from ordercast.errors import OrdercastError, UsageError
 from ordercast.runtime.discovery.address import Address
 
-__all__ = ["DiscoveryError", "Finder", "check_reachable", "check_size"]
+__all__ = ["SIZE_MAX", "DiscoveryError", "Finder", "check_reachable", "check_size"]
 
 SIZE_MAX = 10_000
 
@@ -30,15 +30,16 @@ class Finder(ABC):
 
     @abstractmethod
     async def announce(self, me: str, address: Address) -> None:
-        """Let the others know where I am."""
+        """Let the others know where I am. What this raises ends `join`."""
 
     @abstractmethod
     async def look(self) -> dict[str, Address]:
-        """Who is known now, oneself perhaps included."""
+        """Who is known now, oneself perhaps included. An `OSError` is something that passes: it is
+        tried again. Whatever else this raises ends `join`, or the member."""
 
     @abstractmethod
     async def withdraw(self) -> None:
-        """Undo the announcement."""
+        """Undo the announcement. What this raises is logged, and no more."""
 
     @abstractmethod
     def learn(self, name: str, address: Address) -> None:

@@ -35,7 +35,8 @@ __all__ = ["Registry"]
 RENEW_S = 2.0
 STALE_S = 15.0
 FILE_BYTES_MAX = 4096
-UNREADABLE = (ValueError, UsageError)  # all that decoding raises is a ValueError
+UNREADABLE = (ValueError, RecursionError, UsageError)
+"""What decoding raises, where a list is in a list is in a list, and what we say of a wrong one."""
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import JournalError
-from ordercast.runtime.journal import Journal, checksum, taken, writer
+from ordercast.runtime.journal import Journal, checksum, ownership, taken, writer
 
 from . import journal_child
 from .journal_child import IDENTITY
@@ -833,6 +833,17 @@ def test_nobody_else_may_look_into_a_directory_that_was_made_for_a_journal(tmp_p
     for name, mode in {"deep/fresh": 0o700, "shared": 0o750}.items():
         with opened(tmp_path / name):
             assert (tmp_path / name).stat().st_mode & 0o777 == mode
+
+
+def test_directories_that_were_made_for_a_journal_outlive_a_power_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(ownership, "sync_directory", synced.append)
+    with opened(tmp_path / "state" / "a" / "journal"):
+        assert synced == [tmp_path / "state" / "a", tmp_path / "state", tmp_path]
+    with opened(tmp_path / "state" / "a" / "journal"):
+        assert len(synced) == 3
 
 
 @pytest.mark.parametrize("sync", ["write", "disk"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +15,9 @@ import pytest
 
 import ordercast
 from ordercast import Group
-from ordercast.runtime.journal import writer
+from ordercast.errors import JournalError
+from ordercast.runtime import memory, node
+from ordercast.runtime.journal import Journal, writer
 from ordercast.trace.spans import log_files, read_log
 
 from .helpers import until
@@ -107,6 +111,60 @@ def test_whoever_takes_a_message_and_leaves_a_slow_disk_has_said_that_it_was_del
                 assert await receipt.delivered_by() == ("a", "b")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_whoever_leaves_a_disk_that_hangs_does_not_stop_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    """Other groups of the process go on, and nobody else has the journal until the disk is back."""
+    for place, name, limit_s in (
+        (node, "LAST_COMMIT_S", 0.1),
+        (memory, "CLOSE_S", 60 if cancelled else 0.1),
+    ):
+        monkeypatch.setattr(place, name, limit_s)
+    works = threading.Event()
+    works.set()
+
+    def sync_file(fd: int) -> None:
+        works.wait()
+        os.fsync(fd)
+
+    async def live(here: asyncio.Event) -> None:
+        async with with_journals(tmp_path, "a", sync="disk") as (a,):
+            await (await a.send(b"one")).stable()
+            works.clear()
+            await a.send(b"two")
+            here.set()
+
+    async def run() -> None:
+        here = asyncio.Event()
+        leaving = asyncio.create_task(live(here))
+        await here.wait()
+        if cancelled:
+            await asyncio.sleep(1.5)  # for longer than it flushes, and waits for a last commit
+            leaving.cancel()
+        await asyncio.wait([leaving])
+        assert not works.is_set()
+        with pytest.raises(JournalError, match="is in use by this process"):
+            Journal(tmp_path / "a", identity={})
+        works.set()
+        await until(lambda: lock_is_free(tmp_path / "a" / "lock"))
+
+    monkeypatch.setattr(writer, "sync_file", sync_file)
+    try:
+        asyncio.run(run())
+    finally:
+        works.set()
+
+
+def lock_is_free(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("turns", range(12))

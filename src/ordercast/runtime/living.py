@@ -95,7 +95,11 @@ async def living(
             node.start(recovered=recovered)
             yield node, recovered
         finally:
-            await node.aclose(flush_s=flush_s)
+            try:
+                await node.aclose(flush_s=flush_s)
+            finally:
+                if memory is not None:
+                    await memory.closed()
 
 
 def _forget(node: Node, memory: Memory | None, log: SpanLog | None) -> None:

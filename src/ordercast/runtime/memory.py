@@ -22,6 +22,7 @@ __all__ = ["Memory"]
 RECORDS_A_TURN = 100
 """Some milliseconds, mostly; by number, so that a story is a function of its seed."""
 TELL_EVERY_S = 1.0
+CLOSE_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,19 @@ class Memory:
             extra=about("recalled", self._member, group=self._group),
         )
         return core
+
+    async def closed(self) -> None:
+        """Within bounds: a disk may hang, and this process has other things to do."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.journal.closed()
+        except TimeoutError:
+            logger.error(
+                "%s: for %g s, the disk has not taken what is left for the journal in %s; it may "
+                "still do so in the background, until this process ends",
+                *(self._member, CLOSE_S, self.journal.directory),
+                extra=about("disk_hangs", self._member, group=self._group),
+            )
 
     def close(self) -> None:
         self.journal.close()

@@ -7,6 +7,7 @@ loss only the last one can be torn.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -40,7 +41,8 @@ class Committer:
         self._failed = failed
         self._work: deque[_Commit | Callable[[], None]] = deque()
         self._ready = threading.Condition()
-        self._closing = False
+        self._closing = self._over = False
+        self._at_end: list[Callable[[], None]] = []
         self._thread = threading.Thread(target=self._run, name="ordercast-journal", daemon=True)
         self._thread.start()
 
@@ -51,12 +53,35 @@ class Committer:
         """After all commits so far, and before those to come."""
         self._put(step)
 
-    def close(self) -> None:
-        """Returns when everything is on the disk, or has failed."""
+    def close(self, then: Callable[[], None] | None = None) -> None:
+        """Returns when everything is on the disk, or has failed. If there is something to do
+        `then`, it returns at once, and the thread does that at its end."""
         with self._ready:
             self._closing = True
             self._ready.notify()
-        self._thread.join()
+            ended = self._over
+            if then is not None and not ended:
+                self._at_end.append(then)
+        if then is None:
+            self._thread.join()
+        elif ended:
+            then()
+
+    async def closed(self) -> None:
+        """As `close`, while the loop turns."""
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def tell() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        def told() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell)
+
+        self.close(told)
+        await over
 
     def _put(self, item: _Commit | Callable[[], None]) -> None:
         with self._ready:
@@ -75,6 +100,13 @@ class Committer:
                     _confirm(work)
         except Exception as error:
             self._failed(error)
+        with self._ready:
+            self._over = True
+        for then in self._at_end:
+            try:
+                then()
+            except Exception as error:
+                self._failed(error)
 
     def _take(self) -> list[_Commit] | Callable[[], None] | None:
         """All commits that may share a sync, or the step that comes next; None at the end."""

@@ -72,6 +72,8 @@ class Journal:
         """Since it was opened."""
         self._taken: Taken | None = None
         self._committer: Committer | None = None
+        self._left = False
+        """Whether the thread of a disk that does not answer closes it, whenever that is."""
         self._number = 0
         self._lock_fd = -1
         try:
@@ -236,9 +238,26 @@ class Journal:
 
     def close(self) -> None:
         """Waits for the commits; what was appended and never committed is dropped."""
+        if self._left:
+            return
         if self._committer is not None:
             self._committer.close()
             self._committer = None
+        self._put_away()
+
+    async def closed(self) -> None:
+        """As `close`, while the loop turns. Whoever is cancelled leaves the rest to the thread: the
+        directory is in use until that is through, or the process ends."""
+        if self._committer is not None and not self._left:
+            try:
+                await self._committer.closed()
+            except asyncio.CancelledError:
+                self._left = True
+                self._committer.close(self._put_away)
+                raise
+        self.close()
+
+    def _put_away(self) -> None:
         try:
             with self._trouble.guarded():
                 self._files.close(whole=self._trouble.error is None)

@@ -38,10 +38,10 @@ def lock(directory: Path) -> int:
 def make(directory: Path) -> None:
     """If there is none yet: for this user alone, since all messages are in it. One that was made
     beforehand stays as it is, for a group that may read it, say."""
-    fresh = not directory.exists()
+    fresh = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if fresh:
-        sync_directory(directory.parent)
+    for each in fresh:
+        sync_directory(each.parent)
 
 
 def compare(directory: Path, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:

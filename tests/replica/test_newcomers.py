@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -167,7 +168,8 @@ def test_a_machine_at_work_is_in_its_own_state_after_a_trial() -> None:
     tell(story)
 
 
-def test_a_machine_at_work_that_cannot_be_saved_is_not_tried_out() -> None:
+@pytest.mark.parametrize("seat", [False, True])
+def test_a_machine_at_work_that_cannot_be_saved_is_not_tried_out(seat: bool) -> None:
     """It could not be had back; and without a seat it is what its own group has made of it."""
     machine = Watched()
 
@@ -177,10 +179,13 @@ def test_a_machine_at_work_that_cannot_be_saved_is_not_tried_out() -> None:
         told.world.heal()
         while machine.saves == saves:  # noqa: ASYNC110  # of virtual time
             await asyncio.sleep(0.0001)  # nothing gets from one to the other in that
-        told.world.cut("a", "bc")  # so it gets no seat
-        assert await told.replicas["a"].do(b"x") == 1
-        assert told.replicas["a"].members == ("a",)
-        assert machine.loaded == []
+        if seat:
+            await told.until(lambda: told.replicas["a"].members == ("a", "b", "c"))
+        else:
+            told.world.cut("a", "bc")
+        assert await told.replicas["a"].do(b"x") == (2 if seat else 1)
+        assert told.replicas["a"].members == (("a", "b", "c") if seat else ("a",))
+        assert machine.loaded == [{"x": 1}] * seat
 
     tell(story)
 
@@ -209,6 +214,40 @@ def test_a_state_that_was_tried_is_saved_and_fetched_once(tmp_path: Path, journa
         assert await told.replicas["b"].do(b"x") == 3
 
     tell(story, tmp_path if journal else None)
+
+
+def checkpoints() -> set[int]:
+    gc.collect()
+    return {id(each) for each in gc.get_objects() if isinstance(each, Checkpoint)}
+
+
+def test_nobody_keeps_a_state_that_it_has_begun_with(tmp_path: Path) -> None:
+    """The machine is in it, and it may be large: whether it was tried, fetched or kept on disk."""
+    before = checkpoints()
+
+    async def story(told: Story) -> None:
+        founder = told.begin("a")["a"]
+        await told.there("a")
+        assert await told.replicas["a"].do(b"x") == 1
+        tried = Watched()
+        told.start("b", tried, via=told.places["a"])
+        await told.there("b")
+        assert tried.loaded == [{"x": 1}]
+        assert checkpoints() <= before
+        fetched = Watched(lambda: founder.context.run(told.replicas["a"].do, b"x"))
+        process = told.start("c", fetched, via=told.places["a"])
+        await told.there("c")
+        assert len(fetched.loaded) == 2
+        assert checkpoints() <= before
+        told.kill(process)
+        await asyncio.sleep(30)  # until nobody is in an earlier generation, and it has to come back
+        kept = Watched()
+        told.start("c", kept, via=told.places["a"])
+        await told.there("c")
+        assert len(kept.loaded) == 1
+        assert checkpoints() <= before
+
+    tell(story, tmp_path)
 
 
 def test_a_state_that_was_tried_and_is_not_the_state_any_more_is_fetched_anew() -> None:

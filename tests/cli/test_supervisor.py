@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.cli.supervisor import Supervisor
+from ordercast.testing import World, run
 
 from .test_node import WAIT_S, Member, group_file, members
 
@@ -78,6 +79,24 @@ def test_a_supervisor_hears_when_it_is_ready_that_it_does_not_hang_and_when_it_l
             a.process.send_signal(signal.SIGTERM)
             assert ear.hears("STOPPING=1")
             assert a.ends_with() == 0
+
+
+def test_a_supervisor_hears_twice_as_often_as_it_asks_for(tmp_path: Path) -> None:
+    """Once would be too late as soon as anything takes a moment."""
+    notify = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind(notify)
+        ear.setblocking(False)
+        supervisor = Supervisor({"NOTIFY_SOCKET": notify, "WATCHDOG_USEC": "2000000"})
+
+        async def story(world: World) -> None:
+            world.start("a", supervisor.keep_awake)
+            for _ in range(5):
+                await asyncio.sleep(1)
+                assert ear.recv(4096) == b"WATCHDOG=1"
+
+        run(story)
+        supervisor.close()
 
 
 def test_one_that_is_stopped_while_it_waits_for_the_others_says_so(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +127,7 @@ def test_a_founder_that_should_give_way_and_cannot_load_gets_no_seat() -> None:
     tell(story)
 
 
-class Watched(Tally):
+class Watched(Odd):
     """It tells what it loads."""
 
     def __init__(self, on_load: Callable[[], object] = lambda: None) -> None:
@@ -140,24 +141,51 @@ class Watched(Tally):
         self._on_load()
 
 
+async def begins_afresh(told: Story, machine: Tally) -> None:
+    """The founder a, which its group goes on without: as soon as the cut is healed, it hears so."""
+    processes = told.begin("ab")
+    await told.there("a", "b")
+    told.add("c", "a")
+    await told.there("c")
+    assert await told.replicas["b"].do(b"x") == 1
+    told.kill(processes["a"])
+    told.world.cut("a", "bc")
+    told.start("a", machine, peers={"a": told.places["a"]})
+    await told.there("a")
+
+
 def test_a_machine_at_work_is_in_its_own_state_after_a_trial() -> None:
-    """A founder that begins afresh and then gives way: until it has the seat, it may yet stay."""
+    """It gives way: until it has the seat, it may yet stay."""
     machine = Watched()
 
     async def story(told: Story) -> None:
-        processes = told.begin("ab")
-        await told.there("a", "b")
-        told.add("c", "a")
-        await told.there("c")
-        assert await told.replicas["b"].do(b"x") == 1
-        told.kill(processes["a"])
-        told.world.cut("a", "bc")
-        told.start("a", machine, peers={"a": told.places["a"]})
-        await told.there("a")
+        await begins_afresh(told, machine)
         told.world.heal()
         await told.until(lambda: told.replicas["a"].members == ("a", "b", "c"))
         assert machine.loaded == [{"x": 1}, {}, {"x": 1}]
         assert await told.replicas["a"].do(b"x") == 2
+
+    tell(story)
+
+
+@pytest.mark.parametrize("seat", [False, True])
+def test_a_machine_at_work_that_cannot_be_saved_is_not_tried_out(seat: bool) -> None:
+    """It could not be had back; and without a seat it is what its own group has made of it."""
+    machine = Watched()
+
+    async def story(told: Story) -> None:
+        await begins_afresh(told, machine)
+        machine.spoilt, saves = KeyError("no state"), machine.saves
+        told.world.heal()
+        while machine.saves == saves:  # noqa: ASYNC110  # of virtual time
+            await asyncio.sleep(0.0001)  # nothing gets from one to the other in that
+        if seat:
+            await told.until(lambda: told.replicas["a"].members == ("a", "b", "c"))
+        else:
+            told.world.cut("a", "bc")
+        assert await told.replicas["a"].do(b"x") == (2 if seat else 1)
+        assert told.replicas["a"].members == (("a", "b", "c") if seat else ("a",))
+        assert machine.loaded == [{"x": 1}] * seat
 
     tell(story)
 
@@ -188,6 +216,40 @@ def test_a_state_that_was_tried_is_saved_and_fetched_once(tmp_path: Path, journa
     tell(story, tmp_path if journal else None)
 
 
+def checkpoints() -> set[int]:
+    gc.collect()
+    return {id(each) for each in gc.get_objects() if isinstance(each, Checkpoint)}
+
+
+def test_nobody_keeps_a_state_that_it_has_begun_with(tmp_path: Path) -> None:
+    """The machine is in it, and it may be large: whether it was tried, fetched or kept on disk."""
+    before = checkpoints()
+
+    async def story(told: Story) -> None:
+        founder = told.begin("a")["a"]
+        await told.there("a")
+        assert await told.replicas["a"].do(b"x") == 1
+        tried = Watched()
+        told.start("b", tried, via=told.places["a"])
+        await told.there("b")
+        assert tried.loaded == [{"x": 1}]
+        assert checkpoints() <= before
+        fetched = Watched(lambda: founder.context.run(told.replicas["a"].do, b"x"))
+        process = told.start("c", fetched, via=told.places["a"])
+        await told.there("c")
+        assert len(fetched.loaded) == 2
+        assert checkpoints() <= before
+        told.kill(process)
+        await asyncio.sleep(30)  # until nobody is in an earlier generation, and it has to come back
+        kept = Watched()
+        told.start("c", kept, via=told.places["a"])
+        await told.there("c")
+        assert len(kept.loaded) == 1
+        assert checkpoints() <= before
+
+    tell(story, tmp_path)
+
+
 def test_a_state_that_was_tried_and_is_not_the_state_any_more_is_fetched_anew() -> None:
     async def story(told: Story) -> None:
         processes = told.begin("a")
@@ -204,6 +266,35 @@ def test_a_state_that_was_tried_and_is_not_the_state_any_more_is_fetched_anew() 
         assert await told.replicas["b"].do(b"x") == told.machines["a"].counts["x"] + 1
 
     for seed in range(5):
+        tell(story, seed=seed)
+
+
+def test_a_state_that_was_tried_is_not_the_state_where_the_others_are_further() -> None:
+    """Whoever gave it has yet to hear what came before the newcomer, and that there is one."""
+
+    async def story(told: Story) -> None:
+        processes = told.begin("abc")
+        await told.there("a", "b", "c")
+        assert await told.replicas["a"].do(b"x") == 1
+        await told.replicas["c"].sync()
+
+        def on_load() -> None:
+            if len(machine.loaded) == 1:
+                told.world.cut("ab", "c")  # and the newcomer sees all of them
+                processes["a"].context.run(told.replicas["a"].do, b"x")
+
+        machine = Watched(on_load)
+        told.start("d", machine, via=told.places["c"])
+        await told.there("d")
+        assert told.replicas["c"].generation == 1
+        assert await told.replicas["d"].do(b"x") == 3
+        assert machine.loaded == [{"x": 1}, {"x": 2}]
+        told.world.heal()
+        await told.until(lambda: told.replicas["c"].generation == 2)
+        await told.replicas["c"].sync()
+        assert told.counts(*"abcd") == [{"x": 3}] * 4
+
+    for seed in range(3):
         tell(story, seed=seed)
 
 
@@ -281,6 +372,28 @@ def test_over_tls_only_those_who_could_knock_see_the_state(tmp_path: Path) -> No
                     await calling(name, keys, proven)
 
     asyncio.run(program())
+
+
+def test_nobody_fetches_a_state_in_the_clear_from_another_host() -> None:
+    """Whoever is asked first is on this machine, and the others are not."""
+    machines, newcomer = {name: Odd() for name in "ab"}, Watched()
+
+    async def story(told: Story) -> None:
+        told.places["b"] = "10.0.0.2:7001"
+        peers = {name: told.places[name] for name in "ab"}
+        for name, machine in machines.items():
+            told.start(name, machine, peers=peers, insecure=True)
+        await told.there("a", "b")
+        machines["a"].spoilt = KeyError("no state")
+        saves = machines["b"].saves
+        coming = told.start("c", newcomer, via=told.places["a"])
+        with pytest.raises(ordercast.UsageError, match=r"10\.0\.0\.2:7001 is not on this machine"):
+            await coming
+        assert machines["b"].saves == saves
+        assert newcomer.loaded == []
+        assert told.replicas["a"].members == ("a", "b")
+
+    tell(story)
 
 
 def test_a_state_to_try_is_given_to_the_end_though_the_members_change() -> None:

@@ -202,3 +202,21 @@ def test_two_changes_in_a_row_leave_everyone_time_for_both(tmp_path: Path) -> No
         assert kept(3)
 
     tell(story, tmp_path)
+
+
+def test_whenever_too_few_are_here_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Not of those who are back at once, and of each time anew."""
+
+    async def story(told: Story) -> None:
+        told.begin("abc")
+        await told.there("a", "b", "c")
+        for cut_s, said in ((2, 0), (10, 1), (2, 1), (10, 2)):
+            told.world.cut("a", "b", "c")
+            await asyncio.sleep(cut_s)
+            told.world.heal()
+            assert await told.replicas["a"].do(b"x") > 0
+            words = "a: nothing is carried out while so few of 'tally' are here; missing: b, c"
+            assert caplog.messages.count(words) == said
+            await asyncio.sleep(10)
+
+    tell(story)

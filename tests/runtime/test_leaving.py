@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -18,6 +20,8 @@ from ordercast import Group
 from ordercast.errors import JournalError
 from ordercast.runtime import memory, node
 from ordercast.runtime.journal import Journal, writer
+from ordercast.testing import World
+from ordercast.testing import run as run_story
 from ordercast.trace.spans import log_files, read_log
 
 from .helpers import until
@@ -237,3 +241,58 @@ def test_who_has_begun_to_leave_sends_nothing_any_more() -> None:
     asyncio.run(run())
     assert len(refused) == 100
     assert {*refused} == {"this member has left the group: it can neither send nor receive"}
+
+
+@pytest.mark.parametrize("after_s", [1, 7])
+def test_whoever_fails_while_it_leaves_waits_for_its_disk_no_longer(
+    after_s: float, tmp_path: Path
+) -> None:
+    """Neither for what others wait for, nor for its last word."""
+
+    async def story(world: World) -> None:
+        peers = {"a": "127.0.0.1:7001"}
+        async with ordercast.join("g", me="a", peers=peers, journal=tmp_path / "a") as group:
+            node, began = group._node, world.now
+            assert node.journal is not None
+            node.journal.write = lambda: False  # type: ignore[method-assign]
+            node.journal.commit = lambda then: None  # type: ignore[method-assign]
+            world.loop.call_later(after_s, node.fail, JournalError("no answer"))
+            await node.aclose(flush_s=5)
+            assert world.now == began + after_s
+
+    run_story(story)
+
+
+def test_a_disk_that_fails_after_the_last_turn_fails_the_member(
+    tmp_path: Path, sync: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is only waited for that all is safe: nobody else would look then."""
+    broken = OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fails(*_: object) -> NoReturn:
+        raise broken
+
+    async def run() -> None:
+        async with with_journals(tmp_path, "a", "b", sync=sync) as (a, b):
+            await a.send(b"take this")
+            await take(b, 1)  # which it says as it leaves
+            node, journal, commit = b._node, b._node.journal, b._node.turn.commit
+            assert journal is not None
+
+            def last_turn() -> None:
+                commit()
+                if sync == "write":
+                    monkeypatch.setattr(journal._files, "write", fails)
+                else:
+                    thread = threading.Thread(target=journal._trouble.in_thread, args=(broken,))
+                    thread.start()
+                    thread.join()
+
+            node.turn.stop()
+            node.turn.commit = last_turn  # type: ignore[method-assign]
+            await node._commit()
+            assert journal.failure is not None
+            with pytest.raises(JournalError, match="Input/output error"):
+                await b.send(b"more")
+
+    asyncio.run(run())

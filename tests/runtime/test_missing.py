@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -65,6 +68,37 @@ class Crowd:
         began = self.world.now
         await until(lambda: (other in self.groups[me].view.suspected) is suspected)
         return self.world.now - began
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENETUNREACH, errno.ETIMEDOUT])
+def test_who_cannot_dial_does_not_know_that_another_is_gone(
+    code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is its own machine that lacks something, or the way there that is broken."""
+
+    async def story(world: World) -> None:
+        tries = 0
+
+        async def fails(*_: object, **__: object) -> NoReturn:
+            nonlocal tries
+            tries += 1
+            raise OSError(code, os.strerror(code))
+
+        crowd = Crowd(world)
+        await crowd.met()
+        await asyncio.sleep(5)
+        with monkeypatch.context() as patch:
+            patch.setattr(world.loop.network, "create_connection", fails)
+            for peer in crowd.groups["c"]._node.company:
+                assert peer.connection is not None
+                peer.connection.abort()
+            await asyncio.sleep(BEAT_S)
+        assert tries > 2
+        await crowd.met()
+
+    with caplog.at_level(logging.INFO, "ordercast"):
+        run(story)
+    assert not any("suspects" in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize("victim", PEERS)

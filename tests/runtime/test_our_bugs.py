@@ -53,7 +53,7 @@ def test_what_a_peer_does_wrong_is_no_bug_of_ours() -> None:
     assert bugs == []
 
 
-def breaks(*_: Any) -> Any:
+def breaks(*_: Any, **__: Any) -> Any:
     raise BugError("half-way")
 
 
@@ -123,5 +123,33 @@ def test_a_bug_in_a_timer_that_is_up_at_once_ends_the_turn(monkeypatch: pytest.M
                 await take(b, 1)
             link = b._node.core.links[0]
             assert (link.received, link.safe, b._handout.visible) == (1, 0, 0)
+
+    asyncio.run(run())
+
+
+def test_a_bug_at_the_end_of_a_turn_that_begins_a_segment_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core has stopped half-way: who came back to that would never say what it has got."""
+
+    async def run() -> None:
+        async with Pair(tmp_path, order="fifo", reliability="best_effort") as pair:
+            a, b = await pair.both()
+            receipt = await a.send(b"take this")
+            await take(b, 1)  # it has yet to say so
+            node, journal = b._node, b._node.journal
+            assert journal is not None
+            journal._full_bytes = 0
+            node.turn.stop()
+            with monkeypatch.context() as patch:
+                patch.setattr(Core, "_put", breaks)
+                node.turn.commit()
+            with pytest.raises(BugError, match="half-way"):
+                await b.send(b"more")
+            assert not node.core.unreported[0], "it had forgotten that already"
+            await pair.die("b", b)
+            await pair.join("b")
+            async with asyncio.timeout(20):
+                assert await receipt.delivered_by() == ("a", "b")
 
     asyncio.run(run())

@@ -54,8 +54,6 @@ class Workshop:
         self._applied: Applied = {}
         self._at_work = False
         """Whether the machine is in a generation."""
-        self._tried: bytes | None = None
-        """The state that it is in since it was tried."""
         self._save_failed = False
         self._pending = pending
         self._me = me
@@ -67,12 +65,12 @@ class Workshop:
         for name in gone[:-EXPELLED_MAX]:  # whoever was left behind may yet come back with some
             del self._applied[name]
 
-    def try_out(self, checkpoint: Checkpoint) -> None:
-        """Raises a `UsageError` if the machine cannot be in this state. One that is at work is in
-        its own afterwards."""
+    def try_out(self, checkpoint: Checkpoint) -> bool:
+        """Raises a `UsageError` if the machine cannot be in this state. Whether it is afterwards:
+        one that is at work is in its own."""
         own = None
         if self._at_work and (own := self.checkpoint(checkpoint.generation)) is None:
-            return  # it cannot be had back
+            return False  # it cannot be had back
         try:
             self.machine.load(checkpoint.state)
         except Exception as error:
@@ -83,13 +81,13 @@ class Workshop:
         finally:
             if own is not None:
                 self.machine.load(own.state)
-        self._tried = checkpoint.state if own is None else None
+        return own is None
 
-    def load(self, checkpoint: Checkpoint) -> None:
+    def load(self, checkpoint: Checkpoint, *, tried: bool = False) -> None:
+        """Unless the machine has tried it, and is in this state."""
         self.steps += 1
-        if checkpoint.state is not self._tried:
+        if not tried:
             self.machine.load(checkpoint.state)
-        self._tried = None
         self._applied, self.position = dict(checkpoint.applied), checkpoint.position
 
     def checkpoint(self, generation: int) -> Checkpoint | None:

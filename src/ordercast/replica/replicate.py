@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -122,6 +123,7 @@ async def replicate(
         house.listed = dict(entrance.finder.known)
         if found is not None:
             entry = await _back(life, entrance, *found, timeout_s)
+            found = None  # the state in it may be large, and is needed only once
         elif peers is None:
             check_reachable(await entrance.open_door())
             entry = await _let_in(life, timeout_s)
@@ -198,7 +200,7 @@ async def _completed(life: Life, entry: Entry, timeout_s: float) -> Entry:
             while True:
                 given = await life.seeker.fetch(entry.roll.generation, places)
                 if given is not None:
-                    return entry._replace(checkpoint=given.checkpoint)
+                    return replace(entry, checkpoint=given.checkpoint)
                 await asyncio.sleep(KNOCK_S_MAX)
     except TimeoutError:
         raise DiscoveryError(

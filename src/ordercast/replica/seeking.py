@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,12 +21,16 @@ from ordercast.runtime.frames import Roll
 __all__ = ["Entry", "Seeker", "Standing"]
 
 
-class Entry(NamedTuple):
+@dataclass(slots=True)
+class Entry:
     """Where a replica goes on."""
 
     roll: Roll
     checkpoint: Checkpoint | None = None
-    """The state to begin with; None if the machine is in it."""
+    """The state to begin with; None if the machine is in it. Taken out when the replica begins: it
+    may be large, and an entry is at hand for as long as a generation lasts."""
+    tried: bool = False
+    """Whether the machine is in this state since it has tried it."""
     kept: bool = False
     """Whether that is on the disk already."""
     newcomers: frozenset[str] = frozenset()
@@ -51,6 +56,8 @@ class _Tried(NamedTuple):
     history: str
     """Of the group whose state it is."""
     given: Given
+    stays: bool
+    """Whether our machine is in it still."""
 
 
 class Seeker:
@@ -58,9 +65,10 @@ class Seeker:
         self,
         house: House,
         standing: Callable[[], Standing],
-        try_out: Callable[[Checkpoint], None],
+        try_out: Callable[[Checkpoint], bool],
     ) -> None:
-        """`try_out` raises a `UsageError` if our machine cannot be in this state."""
+        """`try_out` raises a `UsageError` if our machine cannot be in this state, and says whether
+        it is now."""
         self.seeds: dict[Address, None] = {}
         """Where members were, as far as was heard."""
         self.trouble = "nobody answers"
@@ -103,11 +111,10 @@ class Seeker:
         if seat is not None and seat.life == house.life:
             if roll.generation == generation:  # we are in it, and have yet to hear of it
                 return None
-            checkpoint = await self._begun_with(roll.generation, {found.where: None, **members})
-            if checkpoint is None:
-                return None
-            self.tried = None
-            return Entry(roll, checkpoint)
+            entry = await self._taken_seat(roll, {found.where: None, **members})
+            if entry is not None:
+                self.tried = None
+            return entry
         if seat is not None and not wants:
             raise RemovedError(f"another process has taken the place of {house.me}")
         if not wants:  # everyone waited for us, and went on without
@@ -116,21 +123,22 @@ class Seeker:
             house.check_private(members)
             given = await self.fetch(roll.generation, {found.where: None, **members})
             if given is not None:
-                self._try_out(given.checkpoint)
-                self.tried = _Tried(roll.history, given)
+                stays = self._try_out(given.checkpoint)
+                self.tried = _Tried(roll.history, given, stays)
                 await self.newest(members, wants=True)
         return None
 
-    async def _begun_with(self, generation: int, places: Iterable[Address]) -> Checkpoint | None:
-        """The state of the generation where our seat is: what was tried, if nothing has been
+    async def _taken_seat(self, roll: Roll, places: Iterable[Address]) -> Entry | None:
+        """With the state of the generation where our seat is: what was tried, if nothing has been
         carried out since. Then it is the one that this generation began with."""
-        if self.tried is not None:
-            tried = self.tried.given
+        generation, tried = roll.generation, self.tried
+        if tried is not None:
             with contextlib.suppress(OSError, PeerError):  # it has gone, or is elsewhere by now
-                if await unchanged(self._house.door, tried, generation):
-                    return replace(tried.checkpoint, generation=generation, position=0)
+                if await unchanged(self._house.door, tried.given, generation):
+                    start = replace(tried.given.checkpoint, generation=generation, position=0)
+                    return Entry(roll, start, tried=tried.stays)
         given = await self.fetch(generation, places)
-        return None if given is None else given.checkpoint
+        return None if given is None else Entry(roll, given.checkpoint)
 
     async def fetch(self, generation: int, places: Iterable[Address]) -> Given | None:
         """The state that somebody has come to in this generation."""

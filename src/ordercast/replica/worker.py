@@ -42,9 +42,10 @@ class Worker:
     def move(self, entry: Entry) -> None:
         """Be in the state that the generation begins with."""
         keeping, start = self._house.keeping, entry.checkpoint
+        entry.checkpoint = None
         self.workshop.move(entry.roll)
         if start is not None:
-            self.workshop.load(start)
+            self.workshop.load(start, tried=entry.tried)
         elif entry.roll.generation > 1 and keeping is not None:
             start = self.workshop.checkpoint(entry.roll.generation)
         if keeping is not None and not entry.kept:

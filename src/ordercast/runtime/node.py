@@ -237,10 +237,9 @@ class Node:
         if self.journal is None or self.failure.done():
             return
         safe = self._loop.create_future()
-        try:
+        # What it raises fails us anyway: its thread has said so, or the turn that goes on meets it.
+        with contextlib.suppress(OrdercastError):
             self.journal.commit(partial(safe.set_result, None))
-        except OrdercastError as error:  # of the thread's, just now
-            self.fail(error)
         if not safe.done():
             await asyncio.wait({safe, self.failure}, return_when=asyncio.FIRST_COMPLETED)
 

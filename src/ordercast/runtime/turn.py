@@ -164,7 +164,7 @@ class Turn:
         # them in the segment before, so there is no other until the trace has them.
         self._cutting = True
         journal.commit(partial(self._release, self._mark(), spans, cut=True))
-        # After a failure the next life needs all of it, for the rows that the trace lacks.
+        # That may have failed, and the core have stopped half-way: no journal begins with it then.
         if not self._node.failure.done():
             sync = None if self._log is None else self._log.sync
             journal.cut(self._core.snapshot(), after=sync)

@@ -210,21 +210,42 @@ def test_taken_is_remembered_without_a_commit(tmp_path: Path) -> None:
         assert journal.taken == 2**64 - 1
 
 
-def test_taken_survives_a_store_that_was_half_done(tmp_path: Path) -> None:
+def test_a_journal_without_its_segments_is_not_a_new_one(tmp_path: Path) -> None:
     with opened(tmp_path) as journal:
         journal.start(b"")
-        journal.mark(0x0102030405060708)
-        journal.mark(0x1112131415161718)
+        journal.mark(3)
+    (tmp_path / "0000000001.segment").unlink()
+    said = r"taken is there, says that 3 messages were taken, and all else is gone; restore"
+    with pytest.raises(JournalError, match=said):
+        read(tmp_path)
+    for half_made in (b"", bytes(100)):
+        (tmp_path / "taken").write_bytes(half_made)
+        with opened(tmp_path) as journal:
+            assert journal.recovered is None
+
+
+def test_taken_that_is_damaged_is_what_it_was_before_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, now = 0x0102030405060708, 0x0112131415161718
+    with opened(tmp_path) as journal:
+        journal.start(b"")
+        journal.mark(before)
+        journal.mark(now)
     file = tmp_path / "taken"
     whole = file.read_bytes()
-    for byte in (*range(100), *range(100, taken.FILE_BYTES, 500), 4096, 8192):
+    slots = range(4096, 4096 + 16 + 4096), range(3 * 4096, 3 * 4096 + 16 + 4096)
+    for byte in (*range(100), *(at for slot in slots for at in (*slot[:100], *slot[100::500]))):
         file.write_bytes(whole[:byte] + bytes([whole[byte] ^ 0x5A]) + whole[byte + 1 :])
+        caplog.clear()
         if byte < 8:
             with pytest.raises(JournalError, match=r"taken is corrupt.*backup"):
                 read(tmp_path)
-        else:
-            with opened(tmp_path) as journal:
-                assert journal.taken in (0x0102030405060708, 0x1112131415161718)
+            continue
+        with opened(tmp_path) as journal:
+            assert journal.taken == (before if byte in slots[1] else now)
+        said = [text for text in caplog.messages if "what was taken last may be handed" in text]
+        assert len(said) == any(byte in slot for slot in slots)
     file.write_bytes(whole[:8] + bytes(taken.FILE_BYTES - 8))
     with pytest.raises(JournalError, match="taken is corrupt"):
         read(tmp_path)
@@ -275,7 +296,9 @@ class Dying:
 
 
 @pytest.mark.parametrize("stores", range(4))
-def test_a_kill_while_a_stretch_begins_changes_nothing(tmp_path: Path, stores: int) -> None:
+def test_a_kill_while_a_stretch_begins_changes_nothing(
+    tmp_path: Path, stores: int, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "taken"
     taken.Taken.create(file)
     counter = taken.Taken(file)
@@ -286,6 +309,7 @@ def test_a_kill_while_a_stretch_begins_changes_nothing(tmp_path: Path, stores: i
         counter.begin(before=50, count=200)
     counter.close()
     assert taken.Taken(file).value == 150
+    assert not caplog.messages
 
 
 def test_taken_is_lowered_where_the_records_have_gone(tmp_path: Path) -> None:

@@ -276,9 +276,11 @@ class Journal:
 
     def _go_on(self, *, synced: bool) -> None:
         """With what there is, if there is anything."""
-        found = self._files.recover()
-        if found is not None:
-            self._taken = Taken(self._directory / "taken")
+        found, path = self._files.recover(), self._directory / "taken"
+        if found is None:
+            Taken.check_unused(path)
+        else:
+            self._taken = Taken(path)
             self._number = found.number
             self._begin_with(len(found.snapshot))
             self._filled_bytes = found.end

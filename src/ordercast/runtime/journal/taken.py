@@ -1,16 +1,20 @@
 """A counter in a mapped file: a plain store into memory that the kernel keeps if we are killed.
 
-Two slots in turn, each a value, its complement, and a page of ticks. Whoever takes messages one by
+Two slots in turn, each a value, its complement, and 4,096 ticks. Whoever takes messages one by
 one begins a stretch and then stores a single byte for each, which nothing can interrupt half-way.
 Whether a store of eight bytes is one instruction is the compiler's choice: a process killed amidst
 those leaves a slot that does not fit, and the other one still has what was before. So does a slot
-that the disk has damaged. The greater of those that fit is the value, ticks and all: it
-only grows.
+that the disk has damaged, which the log tells. The greater of those that fit is the value, ticks
+and all: it only grows.
+
+The ticks are in the page of their value, all but the last few: after a power loss, a value and the
+ticks of an earlier one would otherwise be taken for more than was ever taken.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import mmap
 import os
 from pathlib import Path
@@ -21,12 +25,18 @@ __all__ = ["TICKS", "Taken"]
 
 TICKS = 4096
 """The longest stretch."""
-FILE_BYTES = 3 * 4096
-MAGIC = b"ordtake2"
+PAGE_BYTES = 4096
+SLOT_BYTES = 2 * PAGE_BYTES
+FILE_BYTES = PAGE_BYTES + 2 * SLOT_BYTES
+MAGIC = b"ordtake3"
 _ALL_ONES = 2**64 - 1
-_WORDS = (1, 3)
-"""Where each slot's value is, in words of eight bytes, its complement right after; the magic comes
-before. The ticks have the second and the third page."""
+_SLOTS = (PAGE_BYTES, PAGE_BYTES + SLOT_BYTES)
+_WORDS = tuple(start // 8 for start in _SLOTS)
+"""Where each slot's value is, in words of eight bytes, its complement right after."""
+_TICKS = tuple(start + 16 for start in _SLOTS)
+"""Where its ticks begin."""
+
+logger = logging.getLogger(__name__)
 
 
 class Taken:
@@ -41,8 +51,8 @@ class Taken:
                 raise _broken(path, "corrupt: it is not as it was made")
             self._map = mmap.mmap(file.fileno(), FILE_BYTES)
         self._bytes = memoryview(self._map)
-        self._words = self._bytes[:TICKS].cast("Q")
-        self._ticks = tuple(self._bytes[start : start + TICKS] for start in (TICKS, 2 * TICKS))
+        self._words = self._bytes.cast("Q")
+        self._ticks = tuple(self._bytes[start : start + TICKS] for start in _TICKS)
         self._unheeded = memoryview(bytearray(TICKS))
         """For stretches that were taken before."""
         values = [(self._value_of(slot), slot) for slot in (0, 1) if self._fits(slot)]
@@ -50,15 +60,33 @@ class Taken:
             self.close()
             raise _broken(path, "corrupt: neither of its two values fits its complement")
         self._slot = max(values)[1]
+        if len(values) == 1 and not self._half_done(1 - self._slot):
+            logger.warning(
+                "%s: one of its two values is damaged, and the other one counts: what was taken "
+                "last may be handed out again",
+                path,
+            )
 
     @staticmethod
     def create(path: Path) -> None:
         """Zero. The file is really written: storing into a hole on a full disk would kill us."""
-        zero = (0).to_bytes(8) + _ALL_ONES.to_bytes(8)
+        zero = ((0).to_bytes(8) + _ALL_ONES.to_bytes(8)).ljust(SLOT_BYTES, b"\0")
         with path.open("wb") as file:
-            file.write((MAGIC + zero + zero).ljust(FILE_BYTES, b"\0"))
+            file.write(MAGIC.ljust(PAGE_BYTES, b"\0") + zero + zero)
             file.flush()
             os.fsync(file.fileno())
+
+    @staticmethod
+    def check_unused(path: Path) -> None:
+        """There is nothing that could have been taken. One that was half made does not matter."""
+        value = 0
+        with contextlib.suppress(JournalError):
+            counter = Taken(path)
+            value = counter.value
+            counter.close()
+        if value:
+            why = f"there, says that {value} messages were taken, and all else is gone"
+            raise _broken(path, why)
 
     @property
     def value(self) -> int:
@@ -107,7 +135,7 @@ class Taken:
     def _value_of(self, slot: int) -> int:
         if not self._ticks[slot][0]:
             return self._words[_WORDS[slot]]
-        start = TICKS * (1 + slot)
+        start = _TICKS[slot]
         end = self._map.find(b"\0", start, start + TICKS)
         return self._words[_WORDS[slot]] + (TICKS if end < 0 else end - start)
 
@@ -115,6 +143,11 @@ class Taken:
         place = _WORDS[slot]
         rest = bytes(self._ticks[slot]).lstrip(b"\1").strip(b"\0")
         return not rest and self._words[place] ^ self._words[place + 1] == _ALL_ONES
+
+
+    def _half_done(self, slot: int) -> bool:
+        """As a kill leaves it: where the complement should be, there is the value before."""
+        return self._words[_WORDS[slot] + 1] < 2**56
 
 
 def _broken(path: Path, why: str) -> JournalError:

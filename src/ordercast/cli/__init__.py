@@ -22,6 +22,7 @@ from ordercast import __version__
 from ordercast.cli.open_files import too_few_files
 from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
+from ordercast.cli.say import say_aside
 from ordercast.cli.stopping import Terminated, terminable
 from ordercast.errors import OrdercastError
 from ordercast.spelling import did_you_mean
@@ -167,7 +168,7 @@ def _is_text(word: str) -> bool:
 
 def _say(sentence: str) -> None:
     with suppress(OSError):  # the terminal may be closed, and nobody hears it
-        print(sentence, file=sys.stderr)
+        say_aside(sentence)
 
 
 def _plainly(error: OSError) -> str:

@@ -204,13 +204,13 @@ def _groups(file: Path) -> Iterable[Group]:
 
 
 def _bounds(footer: Any, index: int) -> dict[str, tuple[Any, Any]]:
-    group, known = footer.row_group(index), {}
-    for place in range(group.num_columns):
-        column = group.column(place)
-        if column.path_in_schema in ("run", "process", "position"):
+    known = {}
+    for place in range(footer.num_columns):
+        name = footer.schema.column(place).path
+        if name in ("run", "process", "position"):
             found = statistics_of(footer, index, place)
             if found is not None and found.has_min_max and not found.null_count:
-                known[column.path_in_schema] = (found.min, found.max)
+                known[name] = (found.min, found.max)
     return known
 
 

@@ -152,7 +152,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def statistics_of(footer: Any, group: int, column: int) -> Any:
     """What a row group's footer says of a column, or None. For a footer that gives the column
-    another type than the file has, Arrow would raise nothing, but end the process."""
+    another type than the file has, Arrow would raise nothing, but end the process; and now and then
+    for other damage, so it is asked of no column in vain."""
     about = footer.row_group(group).column(column)
     found, named = about.physical_type, footer.schema.column(column).physical_type
     if found != named:

@@ -39,11 +39,9 @@ def footer(piece: Piece) -> Footer:
     assert piece.groups is not None
     (index,) = piece.groups
     metadata = _opened(piece).metadata
-    group = metadata.row_group(index)
     owner, named = None, False
-    for place in range(group.num_columns):
-        column = group.column(place)
-        path = column.path_in_schema
+    for place in range(metadata.num_columns):
+        path = metadata.schema.column(place).path
         if path != "process" and not path.startswith("destinations."):
             continue
         found = statistics_of(metadata, index, place)
@@ -54,7 +52,7 @@ def footer(piece: Piece) -> Footer:
                 owner = found.min if found.min == found.max else None
         else:
             # If the file is a copy that somebody has edited, its own words may be those of another.
-            named = found.null_count != column.num_values
+            named = found.null_count != metadata.row_group(index).column(place).num_values
     return Footer(owner, EVERYONE in (metadata.metadata or {}) and not named)
 
 

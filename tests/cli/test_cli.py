@@ -224,7 +224,7 @@ def test_a_closed_terminal_ends_a_run_and_leaves_its_trace(tmp_path: Path) -> No
     run.send_signal(signal.SIGHUP)
     rest = run.stderr.read().decode()
     run.stderr.close()
-    assert run.wait() == 143, rest
+    assert run.wait() == 129, rest
     assert "ordercast run: interrupted\n" in rest
     assert "Traceback" not in rest
     assert sorted(path.name for path in (tmp_path / "t").iterdir()) == [

@@ -152,6 +152,8 @@ def test_answers_for_machines(held: Path, capsys: pytest.CaptureFixture[str]) ->
         ("0:9 1:1 --run a", "there is no message 0:9 in it"),
         ("0:1 1:1", "there are several runs, 'a' and 'b' among them: choose one with --run"),
         ("0:1 1:1 --run c", "there is no event of a run 'c' in it"),
+        ("0:1 --at x --run c", "there is no event of a run 'c' in it"),
+        ("x:1 0:1 --run c", "there is no event of a run 'c' in it"),
         ("0:1 --at 7 --run a", "there is no process '7' in it"),
         ("2:5 0:1 --run b", "2:5 came to someone, but its send is not in the log"),
         ("0:1 0:1", "0:1 is one message: name two, or a process with --at"),

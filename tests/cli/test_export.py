@@ -20,7 +20,7 @@ from ordercast.trace import Trace
 from ordercast.trace.directory import event_files
 from ordercast.trace.exporters import FORMATS
 
-from ..pipeline.builders import run, write
+from ..pipeline.builders import Run, run, write
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "export.md"
 
@@ -80,6 +80,20 @@ def test_a_witness(early: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.mmd"
     assert export(early, "--format", "mermaid", "-o", out, "--witness", "causal") == 0
     assert out.read_text().splitlines() == WITNESS
+
+
+def test_a_witness_that_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is unknown is no violation, and whoever sees the picture is told so."""
+    lacking = run("r", "s1 d0:1", "d0:1 s1 d1:1", "d1:1")
+    holes = Run(replace(lacking.manifest, complete=False), lacking.events)
+    trace = write(tmp_path / "holes", [holes], "jsonl")
+    wish = ("--format", "mermaid", "--witness", "causal")
+    assert export(trace, *wish, "-o", tmp_path / "out") == 0
+    assert "note: causal is unknown, not violated; shown is what may break it: 0:1 came before" in (
+        capsys.readouterr().out
+    )
+    assert export(write(tmp_path / "t", [EARLY], "jsonl"), *wish, "-o", tmp_path / "out") == 0
+    assert "note: " not in capsys.readouterr().out
 
 
 def test_a_witness_that_was_found_before(early: Path, tmp_path: Path) -> None:

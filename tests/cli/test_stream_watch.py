@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.cli import main
+from ordercast.cli import main, stream_watch
 from ordercast.pipeline import judge
+from ordercast.pipeline.streaming.watch_query import Watching
 from ordercast.trace.directory import TraceWriter
 from ordercast.trace.event import Event
 from ordercast.trace.jsonl import encode_event
@@ -200,6 +203,29 @@ def test_asked_to_end_it_says_the_verdicts_so_far(tmp_path: Path) -> None:
     assert "live: 20 events" in out
     assert "What was promised: ✘ violated" in out
     assert list(scratch.iterdir()) == [], "something was left behind"
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [(3, "stopped before any of its events were judged"), (0, "there is no event in it yet")],
+)
+@pytest.mark.timeout(900)
+def test_stopped_before_it_has_begun_it_says_so(
+    stateful: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+    sentence: str,
+) -> None:
+    (tmp_path / "events.jsonl").write_bytes(b"".join(map(encode_event, swapped(2)[:rows])))
+    stopped = threading.Event()
+    stopped.set()
+    monkeypatch.setattr(stream_watch, "stoppable", lambda: nullcontext(stopped))
+    monkeypatch.setattr(Watching, "wait", lambda watching, timeout_s: False)
+    assert main(["stream", "watch", str(tmp_path)]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"ordercast stream watch: {tmp_path}: {sentence}"
 
 
 @pytest.mark.timeout(900)

@@ -1,8 +1,8 @@
 """The command line: one file per verb, and the only place where all rooms meet.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 holds (or done), 1 violated,
-2 unknown or unusable input, 130 interrupted, 143 ended by SIGTERM, or by SIGHUP, which is heard as
-SIGTERM unless it is ignored from the start (nohup).
+2 unknown or unusable input, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP, which is heard
+as SIGTERM unless it is ignored from the start (nohup).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ from ordercast import __version__
 from ordercast.cli.open_files import too_few_files
 from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
+from ordercast.cli.say import say_aside
 from ordercast.cli.stopping import Terminated, terminable
 from ordercast.errors import OrdercastError
 from ordercast.spelling import did_you_mean
@@ -127,7 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interruption:
         _say(f"{options.own.prog}: interrupted")
-        return 143 if isinstance(interruption, Terminated) else 130
+        by = interruption.by if isinstance(interruption, Terminated) else signal.SIGINT
+        return 128 + by
     except BrokenPipeError as gone:
         # The reader of our output has gone (`| head`): not an error, and not to be complained of.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -167,7 +170,7 @@ def _is_text(word: str) -> bool:
 
 def _say(sentence: str) -> None:
     with suppress(OSError):  # the terminal may be closed, and nobody hears it
-        print(sentence, file=sys.stderr)
+        say_aside(sentence)
 
 
 def _plainly(error: OSError) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.words import counted
+from ordercast.readable import readable
 from ordercast.trace.verdicts import ORDERS, TOTAL, Judgement, Outcome, Summary, Verdict
 
 __all__ = [
@@ -48,7 +49,8 @@ def print_judgement(judgement: Judgement, *, asked: bool = False) -> None:
     narrow = out.width < NARROW_COLUMNS
     run = judgement.verdicts[0].run if judgement.verdicts else ""
     # A title of the table itself would be filled up with blanks, to its width.
-    out.print(Text(f"{run}: {counted(judgement.events, 'event')}", style="italic"), soft_wrap=True)
+    title = f"{readable(run)}: {counted(judgement.events, 'event')}"
+    out.print(Text(title, style="italic"), soft_wrap=True)
     out.print(_one_run(judgement, narrow=narrow))
     if narrow:
         _print_reasons(judgement, out)
@@ -93,7 +95,7 @@ def print_skipped(summary: Summary, *, to_stderr: bool) -> None:
     what = "1 row or file" if summary.skipped == 1 else f"{summary.skipped} rows or files"
     out.print(f"Left out as unusable: {what}. The verdicts cover the rest, as logs with holes.")
     for place in summary.places:
-        out.print(Text(f"  {place}"), soft_wrap=True)
+        out.print(Text(f"  {readable(place)}"), soft_wrap=True)
     if summary.skipped > len(summary.places):
         out.print(f"  … and {summary.skipped - len(summary.places)} more")
 
@@ -168,7 +170,7 @@ def _print_worst(summary: Summary, out: Console) -> None:
     for verdict in summary.worst:
         out.print(
             Text.assemble(
-                f"{verdict.run}: {verdict.property} ",
+                f"{readable(verdict.run)}: {verdict.property} ",
                 _verdict(verdict.verdict),
                 f": {_why(verdict)}",
             )
@@ -184,5 +186,5 @@ def _verdict(outcome: str) -> Text:
 
 def _why(verdict: Verdict) -> str:
     if verdict.witness is not None:
-        return verdict.witness.sentence
+        return readable(verdict.witness.sentence)
     return "nothing to check" if verdict.checked == 0 else ""

@@ -20,6 +20,7 @@ import msgspec
 
 from ordercast.cli.in_the_log import in_the_log
 from ordercast.cli.logs import gather_logs
+from ordercast.cli.say import say
 from ordercast.cli.steps import steps
 from ordercast.cli.words import counted, duration
 from ordercast.errors import UsageError
@@ -70,7 +71,8 @@ def act(options: argparse.Namespace) -> int:
     else:
         lines = _relation(run, answer) if isinstance(answer, Relation) else _wait(run, answer)
         ids = in_the_log(run.trace, run.manifest, _named(answer), run.called)
-        print("\n".join([*lines, *ids]))
+        for line in (*lines, *ids):
+            say(line)
     return 0
 
 

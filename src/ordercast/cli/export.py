@@ -1,8 +1,8 @@
 """Write a trace, or a part of it, for another tool.
 
 Viewers take one run, and not all of it: choose a part by processes, messages, time, or what is
-around a message. With --witness it is what proves that a property is violated. Rows (csv, parquet,
-jsonl) can be of any number, and of all runs.
+around a message. With --witness it is what proves that a property is violated, or may be. Rows
+(csv, parquet, jsonl) can be of any number, and of all runs.
 
 example:
   ordercast export out --format shiviz -o out.log --around 0:3 --events 20
@@ -26,9 +26,10 @@ from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import refuse_overwriting
 from ordercast.cli.spark import add_judging_arguments, refuse_with_here
 from ordercast.cli.steps import steps
-from ordercast.cli.witness import witness_cut
+from ordercast.cli.witness import Proof, witness_cut
 from ordercast.cli.words import counted
 from ordercast.errors import TraceError, UsageError
+from ordercast.readable import readable
 from ordercast.trace.directory import read_events
 from ordercast.trace.exporters import FORMATS, Cut, export_trace
 from ordercast.trace.runs import Id, OneRun
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {AROUND_EVENTS} with --around, none with --witness)",
     )  # fmt: skip
     parser.add_argument(
-        "--witness", metavar="PROPERTY", help="only what proves that this is violated"
+        "--witness", metavar="PROPERTY", help="only what proves that this is violated, or may be"
     )
     parser.add_argument(
         "--verdicts", type=Path, metavar="FILE",
@@ -89,7 +90,8 @@ def act(options: argparse.Namespace) -> int:
     _refuse(options)
     trace = gather_logs(options.trace)
     run = OneRun(trace, options.run)
-    cut = _cut(options, run)
+    proof = None if options.witness is None else witness_cut(options, run)
+    cut = _cut(options, run, proof)
     if cut == Cut() and next(read_events(trace), None) is None:
         raise TraceError(f"{options.trace}: there is no event in it")
     with steps() as progress:
@@ -100,6 +102,8 @@ def act(options: argparse.Namespace) -> int:
     print(f"{options.format}: {counted(events, 'event')}: {options.output}", file=aside)
     if note := FORMATS[options.format].note:
         print(note, file=aside)
+    if proof is not None and proof.doubt is not None:
+        print(readable(f"note: {proof.doubt}"), file=aside)
     return 0
 
 
@@ -144,16 +148,16 @@ def _refuse(options: argparse.Namespace) -> None:
     refuse_overwriting("-o", options.output, options.trace, options.verdicts)
 
 
-def _cut(options: argparse.Namespace, run: OneRun) -> Cut:
+def _cut(options: argparse.Namespace, run: OneRun, proof: Proof | None) -> Cut:
     processes = frozenset(map(run.process, _parts(options.processes)))
     around: frozenset[Id] = frozenset()
     events = options.events or 0
     if options.around is not None:
         around = frozenset({run.message(options.around)})
         events = AROUND_EVENTS if options.events is None else options.events
-    elif options.witness is not None:
-        around, involved = witness_cut(options, run)
-        processes = processes or (frozenset() if events else involved)
+    elif proof is not None:
+        around = proof.messages
+        processes = processes or (frozenset() if events else proof.processes)
     return Cut(
         processes=processes,
         messages=frozenset(map(run.message, _parts(options.messages))),

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from ordercast.cli.algorithm import promised_order
 from ordercast.cli.formats import add_format_arguments, settled
+from ordercast.cli.say import say, say_aside
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.steps import Steps, steps
 from ordercast.cli.words import counted
@@ -90,9 +90,9 @@ def act(options: argparse.Namespace) -> int:
             f"{run} ({counted(len(names), 'process')})" for run, names in list(runs.items())[:3]
         )
         more = f" and {len(runs) - 3} more runs" if len(runs) > 3 else ""
-        print(f"{imported.format}: {counted(imported.events, 'event')}: {shown}{more}")
+        say(f"{imported.format}: {counted(imported.events, 'event')}: {shown}{more}")
         trace = shlex.quote(str(options.output))
-        print(f"trace: {options.output} (judge it: ordercast verify {trace})")
+        say(f"trace: {options.output} (judge it: ordercast verify {trace})")
     return exit_code(worst(verdict.verdict for verdict in report.verdicts))
 
 
@@ -122,7 +122,7 @@ def _judging(options: argparse.Namespace, source: Path) -> Iterator[str | None]:
     master, config = options.master, spark_settings(options)
     reason = why_here(options.format, files, chosen, master=master, config=config)
     if reason is not None:
-        print(f"note: the log is imported on this machine: {reason}", file=sys.stderr)
+        say_aside(f"note: the log is imported on this machine: {reason}")
         yield None
         return
     config = settings_for(sum(file.stat().st_size for file in files)) | config
@@ -195,15 +195,15 @@ class _Advance:
 def _tell(imported: Imported) -> None:
     report = imported.report
     for note in report.notes:
-        print(f"note: {note}", file=sys.stderr)
+        say_aside(f"note: {note}")
     if report.bad:
         rows = counted(report.bad, "row")
-        print(f"Left out as unusable: {rows}, so the log has holes.", file=sys.stderr)
+        say_aside(f"Left out as unusable: {rows}, so the log has holes.")
         for place in report.places:
-            print(f"  {place}", file=sys.stderr)
+            say_aside(f"  {place}")
         if report.bad > len(report.places):
-            print(f"  … and {report.bad - len(report.places)} more", file=sys.stderr)
+            say_aside(f"  … and {report.bad - len(report.places)} more")
     for verdict in report.verdicts:
         why = "" if verdict.witness is None else f": {verdict.witness.sentence}"
         told = f"{verdict.property} {verdict.verdict} ({verdict.checked} checked){why}"
-        print(f"{verdict.run}: {told}", file=sys.stderr)
+        say_aside(f"{verdict.run}: {told}")

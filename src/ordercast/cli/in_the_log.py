@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ordercast.readable import readable
 from ordercast.trace.directory import read_manifests
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.own_ids import own_ids, shown
@@ -27,7 +28,7 @@ def in_the_log(
     found = {} if manifest is None else own_ids(trace, manifest, several[:NAMED_MAX])
     if not found:
         return []
-    here = {called(name): id for name, id in found.items()}
+    here = {readable(called(name)): id for name, id in found.items()}
     width = max(map(len, here))
     return ["In the log:", *(f"  {name:{width}}  {shown(id)}" for name, id in here.items())]
 

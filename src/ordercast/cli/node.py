@@ -19,7 +19,6 @@ import asyncio
 import base64
 import contextlib
 import logging
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -32,6 +31,7 @@ from ordercast.cli.open_files import require_open_files
 from ordercast.cli.pipes import lines, sendable, write
 from ordercast.cli.supervisor import Supervisor
 from ordercast.errors import OrdercastError, UsageError
+from ordercast.readable import readable
 from ordercast.runtime.config import Config, load
 from ordercast.runtime.discovery import Presence
 from ordercast.runtime.group import Delivery, Group
@@ -47,8 +47,6 @@ POLL_S = 0.05
 OPEN_FILES = 16
 """What a member has open at least, besides its connections."""
 logger = logging.getLogger(__name__)
-
-_UNPRINTABLE = re.compile(r"[^\t -~\u00a0-\U0010ffff]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -256,10 +254,7 @@ def _addressed(line: bytes) -> tuple[list[str] | None, bytes]:
 
 def _text_line(delivery: Delivery) -> str:
     """What cannot be shown is escaped: a message may come from anyone and hold anything."""
-    text = delivery.payload.decode("utf-8", "backslashreplace")
-    if not text.isprintable():
-        text = _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
-    return f"{delivery.id} {text}\n"
+    return f"{delivery.id} {readable(delivery.payload.decode('utf-8', 'backslashreplace'))}\n"
 
 
 def _json_line(delivery: Delivery) -> str:

@@ -36,6 +36,7 @@ from ordercast.cli.follow import Follower, following
 from ordercast.cli.open_files import require_open_files
 from ordercast.cli.output import answering, refuse_output, refuse_overwriting
 from ordercast.cli.run_summary import summary_of
+from ordercast.cli.say import say_aside
 from ordercast.cli.spark import add_judging_arguments, check_spark, or_here, refuse_with_here
 from ordercast.cli.steps import Steps, steps
 from ordercast.cli.verify import judge
@@ -185,7 +186,7 @@ def _run(options: argparse.Namespace, plan: Plan, stage: Stage | None) -> int:
     if stage is not None:
         stage.show(judgement)
     if trouble is not None:
-        print(f"ordercast run: {trouble}", file=sys.stderr)
+        say_aside(f"ordercast run: {trouble}")
         return 2
     return judgement.exit_code
 

@@ -18,6 +18,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ordercast.cli.say import say
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.steps import steps
 from ordercast.cli.words import counted
@@ -125,4 +126,4 @@ def _print(done: Sorted, output: Path) -> None:
             f"{checked.compared} stamps were compared."
         )
     else:
-        print(f"Causal order: violated. {checked.sentence}. Messages out of order: {checked.late}.")
+        say(f"Causal order: violated. {checked.sentence}. Messages out of order: {checked.late}.")

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ordercast.cli.words import counted
 from ordercast.errors import UsageError
+from ordercast.readable import readable
 from ordercast.runtime.ask_status import ask
 from ordercast.runtime.config import load
 from ordercast.runtime.status import PeerStatus, Status
@@ -48,11 +49,16 @@ def _socket(file: Path, me: str | None) -> Path:
 
 def _facts(status: Status) -> Table:
     title = f"{status.me} in {status.group}: {status.algorithm}, process {status.pid}"
-    table = Table(title=title, title_justify="left", show_header=False, box=None)
+    table = Table(
+        title=Text(readable(title), style="italic"),
+        title_justify="left",
+        show_header=False,
+        box=None,
+    )
     table.add_column(style="bold")
     table.add_column()
     for name, text in _rows(status):
-        table.add_row(name, Text(text))
+        table.add_row(name, Text(readable(text)))
     return table
 
 
@@ -105,7 +111,7 @@ def _peers(status: Status) -> Table:
         table.add_column(name, justify="right")
     for peer in status.peers:
         table.add_row(
-            peer.name,
+            Text(readable(peer.name)),
             _state(peer),
             f"{peer.unacknowledged_packets} ({_size(peer.unacknowledged_bytes)})",
             f"{peer.undelivered_bundles}",

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ordercast.cli.say import say_aside
+from ordercast.readable import readable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -27,9 +30,9 @@ class Steps:
 
     def begin(self, what: str, *, total: int | None = None) -> None:
         if self._bar is None or self._task is None:
-            print(f"{what} …", file=sys.stderr, flush=True)
+            say_aside(f"{what} …")
         else:
-            self._bar.reset(self._task, description=what, total=total)
+            self._bar.reset(self._task, description=readable(what), total=total)
 
     def advance_to(self, done: int) -> None:
         if self._bar is not None and self._task is not None:
@@ -41,14 +44,14 @@ class Steps:
             self._bar.update(self._task, completed=done, total=total)
         elif time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
-            print(f"… {done} of {total} tasks", file=sys.stderr, flush=True)
+            say_aside(f"… {done} of {total} tasks")
 
     def note(self, what: str) -> None:
         """Something has happened meanwhile."""
         if self._bar is None:
-            print(what, file=sys.stderr, flush=True)
+            say_aside(what)
         else:
-            self._bar.console.print(what, markup=False, highlight=False, emoji=False)
+            self._bar.console.print(readable(what), markup=False, highlight=False, emoji=False)
 
 
 @contextmanager
@@ -61,7 +64,7 @@ def steps() -> Iterator[Steps]:
 
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
         console=Console(stderr=True),

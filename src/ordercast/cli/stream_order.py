@@ -25,6 +25,7 @@ from pathlib import Path
 from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any
 
+from ordercast.cli.say import say
 from ordercast.cli.spark import add_spark_arguments, require_spark, spark_settings
 from ordercast.cli.steps import Steps, steps
 from ordercast.cli.stopping import stoppable
@@ -290,5 +291,5 @@ def _summarize(options: argparse.Namespace, progress: Progress) -> None:
         words = None if oldest is None else oldest.oldest
         print(json.dumps({**progress.counts, "held": progress.held, "oldest": words}))
     else:
-        print(_line(progress))
+        say(_line(progress))
         print(f"in order: {options.output / 'ordered'}")

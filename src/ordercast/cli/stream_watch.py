@@ -14,6 +14,7 @@ example:
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,8 @@ def act(options: argparse.Namespace) -> int:
     judgement = watching.judgement(demanded, excused=LIVENESS if options.order is not None else ())
     if not judgement.runs:
         board.conclude(judgement)
+        if stopped.is_set() and _has_something(options):
+            raise TraceError(f"{options.trace}: stopped before any of its events were judged")
         raise TraceError(f"{options.trace}: there is no event in it yet")
     with answering(judgement.exit_code):
         board.conclude(judgement)
@@ -147,6 +150,17 @@ def _check_files(options: argparse.Namespace) -> None:
         )
     if options.once and (limit := {"maxFilesPerTrigger", "maxBytesPerTrigger"} & reading.keys()):
         raise UsageError(f"--once judges all that is there at once: leave out {min(limit)}")
+
+
+def _has_something(options: argparse.Namespace) -> bool:
+    """Is there anything in the files that would have been read?"""
+    from ordercast.pipeline.streaming.source_files import followed
+
+    own = options.format is None
+    files = followed(options.trace) if own else filter(Path.is_file, options.trace.rglob("*"))
+    with suppress(OSError):  # one that was removed meanwhile
+        return any(file.stat().st_size for file in files)
+    return True
 
 
 def _source(options: argparse.Namespace, spark: Any, doing: Steps) -> Any:

@@ -34,6 +34,7 @@ from ordercast.cli.formats import add_format_arguments, refuse_format_options
 from ordercast.cli.in_the_log import broken_in_the_log
 from ordercast.cli.logs import gather_logs
 from ordercast.cli.output import answering, refuse_overwriting
+from ordercast.cli.say import say
 from ordercast.cli.spark import (
     add_judging_arguments,
     or_here,
@@ -166,7 +167,7 @@ def _verify(options: argparse.Namespace, trace: Path, imported: Imported | None 
             judgement = findings.judgement()
             print_judgement(judgement, asked=asked)
             for line in broken_in_the_log(trace, judgement):
-                print(line)
+                say(line)
         else:
             print_summary(summary, asked=asked)
         if not options.json:

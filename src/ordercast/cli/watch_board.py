@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ordercast.cli.console import print_judgement, print_summary
+from ordercast.cli.say import say
 from ordercast.cli.steps import Steps
 from ordercast.cli.words import counted, duration
 from ordercast.trace.news import Flaw, News, Said, Status
@@ -67,7 +68,7 @@ class Board:
         if sys.stdout.isatty() and sys.stderr.isatty():
             self._progress.note(words)  # above the line that moves
         else:
-            print(words, flush=True)
+            say(words)
 
     def _promised(self, run: str) -> tuple[str, ...]:
         if self._demanded is not None:

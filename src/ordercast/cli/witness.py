@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,10 +24,17 @@ SMALL = 500
 """So many events are judged by the definitions themselves, sooner than Spark could start."""
 
 
-def witness_cut(options: argparse.Namespace, run: OneRun) -> tuple[frozenset[Id], frozenset[int]]:
+class Proof(NamedTuple):
+    messages: frozenset[Id]
+    processes: frozenset[int]
+    doubt: str | None
+    """What to tell whoever takes it for one, if it is none."""
+
+
+def witness_cut(options: argparse.Namespace, run: OneRun) -> Proof:
     """The messages that matter, and the processes."""
     causality = causality_of(run)
-    witness = _witness(options, run)
+    verdict, witness = _witness(options, run)
     messages = [parse_id(word) for word in witness.messages]
     chains = [
         step
@@ -35,14 +43,21 @@ def witness_cut(options: argparse.Namespace, run: OneRun) -> tuple[frozenset[Id]
     ]
     linked = {parse_id(step.message) for step in chains}
     processes = {witness.process, *(origin for origin, _ in messages)}
-    return frozenset(messages) | linked, frozenset(processes | {step.process for step in chains})
+    doubt = None
+    if verdict.verdict != "violated":
+        doubt = f"{verdict.property} is {verdict.verdict}, not violated; shown is what may break it"
+    return Proof(
+        messages=frozenset(messages) | linked,
+        processes=frozenset(processes | {step.process for step in chains}),
+        doubt=f"{doubt}: {witness.sentence}" if doubt else None,
+    )
 
 
-def _witness(options: argparse.Namespace, run: OneRun) -> Witness:
+def _witness(options: argparse.Namespace, run: OneRun) -> tuple[Verdict, Witness]:
     verdicts = _stored(options.verdicts) if options.verdicts else _judged(options, run)
     for verdict in verdicts:
         if (verdict.property, verdict.run) == (options.witness, run.name) and verdict.witness:
-            return verdict.witness
+            return verdict, verdict.witness
     raise UsageError(
         f"no witness says that {options.witness} is violated in run {run.name!r}: there is nothing "
         "to export"

@@ -70,7 +70,7 @@ def _read_groups(piece: Piece, extra: Sequence[str]) -> Loaded:
             table = file.read_row_groups(list(piece.groups), columns=names, use_threads=False)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         # The footer was sound when it was planned, so what comes after says little.
         nothing = _typed(arrow_schema().empty_table(), extra)
         return Loaded(

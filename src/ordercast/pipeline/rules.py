@@ -18,11 +18,12 @@ from ordercast.pipeline.kernels.kernel import Bools
 from ordercast.trace.event import MESSAGE_KINDS, REQUIRED, Kind, no_kind
 from ordercast.trace.parquet import arrow_schema
 
-__all__ = ["COLUMNS", "check_schema", "flaws", "outside", "typed"]
+__all__ = ["COLUMNS", "check_schema", "flaws", "outside", "plain", "typed"]
 
 COLUMNS = ("run", "process", "position", "kind", "origin", "number", "destinations")
 """What of a trace the judge looks at."""
 _WORDS = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {field.name: field.type for field in arrow_schema()}
 _NEVER_NULL = ("run", "process", "position", "kind")
 _RANGES = {
     "process": (0, 2**31 - 1),
@@ -55,21 +56,44 @@ def check_schema(schema: pa.Schema, where: str) -> None:
 def _family(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         return _family(kind.value_type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_other_list(kind):
         return "a list of integers" if pa.types.is_integer(kind.value_type) else "another list"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "a string"
     return "an integer" if pa.types.is_integer(kind) else "something else"
+
+
+def _is_other_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    return bool(views or types.is_fixed_size_list(kind))
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The same values in types that Arrow can compute with: there are writers that give a column
+    of nulls no type, or text and lists one of the types that few of its functions know."""
+    for place, field in enumerate(table.schema):
+        kind = field.type
+        if pa.types.is_null(kind) and field.name in _TYPES:
+            kind = _TYPES[field.name]
+        elif pa.types.is_string_view(kind):
+            kind = pa.large_string()
+        elif _is_other_list(kind):
+            kind = pa.large_list(kind.value_type)
+        if kind != field.type:
+            table = table.set_column(place, field.name, table.column(place).cast(kind))
+    return table
 
 
 def typed(table: pa.Table) -> pa.Table:
     """`COLUMNS`, each in its own type, run and kind as dictionaries. What does not fit its type
     means nothing afterwards, so look for `flaws` first."""
+    table = plain(table)
     schema = arrow_schema()
     columns = []
     for name in COLUMNS:
         kind = _WORDS if name in ("run", "kind") else schema.field(name).type
-        if name not in table.column_names or pa.types.is_null(table.column(name).type):
+        if name not in table.column_names:
             columns.append(pa.chunked_array([pa.nulls(len(table), kind)]))
         else:
             columns.append(_cast(table.column(name), kind))
@@ -89,7 +113,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def flaws(table: pa.Table) -> list[tuple[int, str]]:
     """The rows that break a rule, in order, and what is wrong with each: its first flaw."""
     found: dict[int, str] = {}
-    for broken, words in _rules(table):
+    for broken, words in _rules(plain(table)):
         for row in np.flatnonzero(broken).tolist():
             if row not in found:
                 found[row] = words if isinstance(words, str) else words(row)
@@ -106,7 +130,7 @@ def _rules(table: pa.Table) -> Iterator[tuple[Bools, Any]]:
         if table.column(name).null_count:
             yield _numpy(table.column(name).is_null()), f"not an event: {name} is null"
     for name, (least, most) in _RANGES.items():
-        if name in table.column_names and not pa.types.is_null(table.column(name).type):
+        if name in table.column_names:
             outside = _outside(table.column(name), least, most)
             if outside is not None:
                 yield outside, f"not an event: {name} must be from {least} to {most}"

@@ -24,7 +24,7 @@ from ordercast.pipeline.rows import Piece
 from ordercast.pipeline.rules import check_schema
 from ordercast.trace.directory import event_files, read_manifests, require_file
 from ordercast.trace.gather import undisturbed
-from ordercast.trace.parquet import unreadable
+from ordercast.trace.parquet import reading, statistics_of
 
 __all__ = ["Group", "Item", "Source", "huge_runs", "inspect", "items", "stamp_of"]
 
@@ -191,28 +191,26 @@ def stamp_of(file: Path) -> tuple[int, int]:
 
 
 def _groups(file: Path) -> Iterable[Group]:
-    try:
+    with reading(file):
         with pq.ParquetFile(file) as opened:
             schema, footer = opened.schema_arrow, opened.metadata
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(file, error) from None
-    check_schema(schema, str(file))
-    first_row = 1
-    for index in range(footer.num_row_groups):
-        group = footer.row_group(index)
-        piece = Piece(str(file), str(file), (index,), first_row, group.num_rows)
-        yield Group(piece, _bounds(group))
-        first_row += group.num_rows
+        check_schema(schema, str(file))
+        first_row = 1
+        for index in range(footer.num_row_groups):
+            rows = footer.row_group(index).num_rows
+            piece = Piece(str(file), str(file), (index,), first_row, rows)
+            yield Group(piece, _bounds(footer, index))
+            first_row += rows
 
 
-def _bounds(group: Any) -> dict[str, tuple[Any, Any]]:
+def _bounds(footer: Any, index: int) -> dict[str, tuple[Any, Any]]:
     known = {}
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema in ("run", "process", "position"):
-            found = column.statistics
+    for place in range(footer.num_columns):
+        name = footer.schema.column(place).path
+        if name in ("run", "process", "position"):
+            found = statistics_of(footer, index, place)
             if found is not None and found.has_min_max and not found.null_count:
-                known[column.path_in_schema] = (found.min, found.max)
+                known[name] = (found.min, found.max)
     return known
 
 

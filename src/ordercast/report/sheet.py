@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 
 from ordercast.errors import UsageError
+from ordercast.report.svg import visible
 from ordercast.trace.writing import appearing, is_replaceable
 
 __all__ = ["save", "template"]
@@ -36,6 +37,7 @@ def _environment() -> Environment:
             [PackageLoader("ordercast.report", folder) for folder in ("templates", "live")]
         ),
         autoescape=True,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,

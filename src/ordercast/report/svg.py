@@ -6,10 +6,14 @@ import re
 
 from markupsafe import Markup, escape
 
-__all__ = ["element", "number", "points"]
+__all__ = ["element", "number", "points", "visible"]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML does not allow, or that would not show: a name is a stranger's word."""
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
+    r"|[\u202a-\u202e\u2066-\u2069]"
+)
+"""Characters that XML does not allow, that would not show, or that turn the direction of whatever
+stands around them: a name is a stranger's word."""
 
 
 def element(tag: str, *children: str, **attributes: str | float | None) -> Markup:
@@ -35,6 +39,13 @@ def points(*pairs: tuple[float, float]) -> str:
     return "M" + " L".join(f"{number(x)} {number(y)}" for x, y in pairs)
 
 
+def visible(value: object) -> object:
+    """Text that is not markup, without what a page must not have in it."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
 def _value(value: str | float) -> str:
     return _escaped(value) if isinstance(value, str) else number(value)
 
@@ -42,4 +53,4 @@ def _value(value: str | float) -> str:
 def _escaped(text: str) -> str:
     if isinstance(text, Markup):
         return text
-    return str(escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)))
+    return str(escape(visible(text)))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import SetupError
+from ordercast.readable import readable
 from ordercast.trace.manifest import Manifest
 from ordercast.trace.runs import Id, parse_id
 
@@ -61,8 +62,8 @@ def message_called(trace: Path, manifest: Manifest, id: str) -> Id | None:
 
 def shown(id: str) -> str:
     """For people: on one line, and not for ever."""
-    printable = id if id.isprintable() else repr(id)[1:-1]
-    return printable if len(printable) <= SHOWN_MAX else printable[: SHOWN_MAX - 1] + "…"
+    words = readable(id)
+    return words if len(words) <= SHOWN_MAX else words[: SHOWN_MAX - 1] + "…"
 
 
 def _files(trace: Path) -> list[Path]:

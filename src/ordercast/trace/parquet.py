@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ __all__ = [
     "LogWriter",
     "arrow_schema",
     "read_parquet",
+    "reading",
     "require_pyarrow",
+    "statistics_of",
     "to_table",
     "unreadable",
     "write_parquet",
@@ -122,23 +125,40 @@ def write_parquet(events: Iterable[Event], path: Path) -> None:
 
 
 def read_parquet(path: Path) -> Iterator[Event]:
-    pa = _pyarrow()
+    require_pyarrow()
     import pyarrow.parquet as pq
 
+    with reading(path), pq.ParquetFile(path) as file:
+        known = set(Event.__struct_fields__)
+        missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
+        if missing:
+            raise TraceError(f"{path}: the column {missing[0]!r} is missing")
+        columns = [name for name in file.schema_arrow.names if name in known]
+        row = 0
+        for batch in file.iter_batches(columns=columns):
+            for values in batch.to_pylist():
+                row += 1
+                yield _event(values, where=f"{path}, row {row}")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever Arrow raises for a file that is damaged, in one sentence."""
     try:
-        with pq.ParquetFile(path) as file:
-            known = set(Event.__struct_fields__)
-            missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
-            if missing:
-                raise TraceError(f"{path}: the column {missing[0]!r} is missing")
-            columns = [name for name in file.schema_arrow.names if name in known]
-            row = 0
-            for batch in file.iter_batches(columns=columns):
-                for values in batch.to_pylist():
-                    row += 1
-                    yield _event(values, where=f"{path}, row {row}")
-    except (pa.ArrowException, OSError) as error:
+        yield
+    except (_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None
+
+
+def statistics_of(footer: Any, group: int, column: int) -> Any:
+    """What a row group's footer says of a column, or None. For a footer that gives the column
+    another type than the file has, Arrow would raise nothing, but end the process; and now and then
+    for other damage, so it is asked of no column in vain."""
+    about = footer.row_group(group).column(column)
+    found, named = about.physical_type, footer.schema.column(column).physical_type
+    if found != named:
+        raise _pyarrow().ArrowInvalid(f"its footer gives a column two types: {named} and {found}")
+    return about.statistics
 
 
 def unreadable(path: Path, error: Exception) -> TraceError:

@@ -81,6 +81,8 @@ class OneRun:
         """Did someone ask for this run?"""
         if run is None and len(self.manifests) == 1:
             [self.name] = self.manifests
+        if run is not None and run not in self.manifests:
+            self._require_event()  # or else its processes would be looked for in vain
 
     @property
     def manifest(self) -> Manifest | None:
@@ -103,8 +105,15 @@ class OneRun:
             elif not self.named:
                 raise self._several(self.name, event.run)
         if not found:
-            what = "no event" if self.name is None else f"no event of a run {self.name!r}"
-            raise TraceError(f"{self.trace}: there is {what} in it")
+            raise self._no_event()
+
+    def _require_event(self) -> None:
+        if all(event.run != self.name for event in read_events(self.trace)):
+            raise self._no_event()
+
+    def _no_event(self) -> TraceError:
+        what = "no event" if self.name is None else f"no event of a run {self.name!r}"
+        return TraceError(f"{self.trace}: there is {what} in it")
 
     def _several(self, one: str, two: str) -> UsageError:
         return UsageError(

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.pipeline.rows import Piece
+from ordercast.pipeline.rules import plain
 from ordercast.pipeline.shipping import local_path
-from ordercast.trace.parquet import EVERYONE
+from ordercast.trace.parquet import EVERYONE, statistics_of
 
 __all__ = ["Footer", "Unhealthy", "Version", "footer", "read", "version"]
 
@@ -38,18 +39,20 @@ def footer(piece: Piece) -> Footer:
     assert piece.groups is not None
     (index,) = piece.groups
     metadata = _opened(piece).metadata
-    group = metadata.row_group(index)
     owner, named = None, False
-    for place in range(group.num_columns):
-        column = group.column(place)
-        found, path = column.statistics, column.path_in_schema
+    for place in range(metadata.num_columns):
+        path = metadata.schema.column(place).path
+        if path != "process" and not path.startswith("destinations."):
+            continue
+        found = statistics_of(metadata, index, place)
         if found is None:
             continue
-        if path == "process" and found.has_min_max and not found.null_count:
-            owner = found.min if found.min == found.max else None
-        if path.startswith("destinations."):
+        if path == "process":
+            if found.has_min_max and not found.null_count:
+                owner = found.min if found.min == found.max else None
+        else:
             # If the file is a copy that somebody has edited, its own words may be those of another.
-            named = found.null_count != column.num_values
+            named = found.null_count != metadata.row_group(index).column(place).num_values
     return Footer(owner, EVERYONE in (metadata.metadata or {}) and not named)
 
 
@@ -58,12 +61,12 @@ def read(piece: Piece, names: Sequence[str]) -> pa.Table:
         file = _opened(piece)
         present = [name for name in names if name in _names(file)]
         table = file.read_row_groups(list(piece.groups or ()), columns=present, use_threads=False)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise Unhealthy("has a file that cannot be read") from None
     for name in names:
         if name not in present:
             table = table.append_column(name, pa.nulls(len(table)))
-    return table
+    return plain(table)
 
 
 class Version(NamedTuple):

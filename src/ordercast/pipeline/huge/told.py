@@ -64,7 +64,7 @@ def _possible(those: Sequence[Outlined], rows: int, members: int) -> bool:
 def _outline(file: str) -> list[list[Outlined] | None]:
     try:
         metadata = pq.read_metadata(Path(file)).metadata or {}
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return []
     return decode_outline(metadata.get(OUTLINE, b""))
 

@@ -68,7 +68,7 @@ def _require_same_schema(files: list[Path]) -> None:
     for file in files:
         try:
             schema = pq.read_schema(file)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise unreadable(file, error) from None
         first = schema if first is None else first
         if not schema.equals(first):

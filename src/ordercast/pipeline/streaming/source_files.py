@@ -253,5 +253,5 @@ def _parquet(file: Path) -> pq.ParquetFile:
         return pq.ParquetFile(file)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from None

@@ -188,6 +188,6 @@ def _parquet(job: Job, file: Path) -> Iterator[Row]:
                 for row in batch.to_pylist():
                     number += 1
                     yield number, names, _reached(row, paths)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from None
     job.advance(file.stat().st_size)

@@ -144,7 +144,6 @@ class Taken:
         rest = bytes(self._ticks[slot]).lstrip(b"\1").strip(b"\0")
         return not rest and self._words[place] ^ self._words[place + 1] == _ALL_ONES
 
-
     def _half_done(self, slot: int) -> bool:
         """As a kill leaves it: where the complement should be, there is the value before."""
         return self._words[_WORDS[slot] + 1] < 2**56

@@ -160,18 +160,3 @@ def test_without_a_manifest_nobody_is_known_to_be_missing() -> None:
     events = [Event("r", 0, 0, "deliver", 3, 1)]
     [found] = judge(Trace.bare("r", events), ["no_creation"])
     assert found.verdict == "unknown"
-
-
-def test_without_a_manifest_nobody_knows_what_who_has_no_log_delivered() -> None:
-    events = [Event("r", 0, 0, "send", 0, 1, (0, 1, 7)), Event("r", 0, 1, "deliver", 0, 1)]
-    silent = Trace.bare("r", [*events, Event("r", 1, 0, "deliver", 0, 1)], quiesced=True)
-    assert silent.members == (0, 1, 7)
-    for name in ("agreement", "uniform_agreement"):
-        [found] = judge(silent, [name])
-        assert (found.verdict, found.checked, found.violations) == ("unknown", 3, 0)
-        assert found.witness is not None
-        assert found.witness.process == 7
-        [owing] = judge(Trace.bare("r", [*events, Event("r", 1, 0, "join")], quiesced=True), [name])
-        assert (owing.verdict, owing.violations) == ("violated", 1)
-        assert owing.witness is not None
-        assert owing.witness.process == 1

@@ -78,11 +78,6 @@ def _must_show(run: Run, origin: int) -> bool:
     return origin in run.logged or (run.described and origin not in run.members)
 
 
-def _must_show_deliveries(run: Run, process: int) -> bool:
-    """Likewise, of a member: without a manifest, who has no log may have done anything."""
-    return process in run.logged or run.described
-
-
 def validity(run: Run) -> Finding:
     owed = []
     for m in run.sends:
@@ -116,12 +111,11 @@ def _owed(run: Run, owed: list[tuple[int, Id]]) -> Finding:
     unmet = sorted((q, m) for q, m in owed if run.first(q, m) is None)
     if not unmet:
         return "holds", len(owed), 0, None
-    certain = [(q, m) for q, m in unmet if _must_show_deliveries(run, q)]
-    if not (run.manifest.quiesced and run.manifest.complete):
-        certain = []
-    q, m = min(certain or unmet)
+    q, m = unmet[0]
     witness = Witness(q, (text(m),), f"p{q} never delivered {text(m)}")
-    return ("violated" if certain else "unknown"), len(owed), len(certain), witness
+    if run.manifest.quiesced and run.manifest.complete:
+        return "violated", len(owed), len(unmet), witness
+    return "unknown", len(owed), 0, witness
 
 
 def fifo(run: Run) -> Finding:

@@ -132,7 +132,7 @@ def _judge(
         table.everyone, table.dest_start, table.dest, asked, PATIENCE,
     )  # fmt: skip
     wanted = np.flatnonzero(asked)
-    about = About(table, Names(runs.column("names")), size, complete, counts, exact)
+    about = About(table, Names(runs.column("names")), complete, counts, exact)
     return Judged(
         verdicts=verdict_table(
             runs.column("run"), counts[:, wanted], witnesses_of(about, noted, ways, wanted), wanted

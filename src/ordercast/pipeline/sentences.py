@@ -52,7 +52,6 @@ _BEFORE = (
 )
 _HOW = ("{n} before {m}", "{n} and never {m}")
 _EXCUSES = ("", ", and the run has not come to rest", ", and the log has holes")
-_NO_LOG = ", and there is no log of {who}"
 """Why what is not in the log may have been done all the same, or be done yet."""
 _MORE = (" (there are more such pairs than were counted)", "")
 
@@ -94,8 +93,6 @@ class Seen(NamedTuple):
     position: Ints | None = None
     unknown: Bools | None = None
     """It is a doubt, not a violation."""
-    silent: Bools | None = None
-    """The process has no log, and no manifest says that it could have none."""
     complete: Bools | None = None
     exact: Bools | None = None
 
@@ -249,11 +246,7 @@ class _Words:
     @property
     def excuse(self) -> pa.Array:
         unknown, complete = _given(self._seen.unknown), _given(self._seen.complete)
-        excuse = _chosen(_EXCUSES, np.where(unknown, np.where(complete, 1, 2), 0))
-        if self._seen.silent is None:
-            return excuse
-        silent = pa.array(unknown & self._seen.silent)
-        return pc.if_else(silent, self._filled(_NO_LOG), excuse)
+        return _chosen(_EXCUSES, np.where(unknown, np.where(complete, 1, 2), 0))
 
     @property
     def more(self) -> pa.Array:

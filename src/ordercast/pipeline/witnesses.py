@@ -23,8 +23,6 @@ class About(NamedTuple):
 
     rows: Rows
     names: Names
-    size: Ints
-    """What the manifests name; -1 without one."""
     complete: Bools
     counts: Ints
     exact: Bools
@@ -56,7 +54,6 @@ def _seen(about: About, p: int, runs: Ints, fields: Ints) -> Seen:
     # A row that is -1 finds some position or other, which this property's sentence has no use for.
     message, later = fields[f.MESSAGE], fields[f.LATER]
     both = p in _OF_TWO_MESSAGES
-    unknown = about.counts[runs, p, f.VIOLATIONS] == 0
     return Seen(
         run=runs,
         process=fields[f.PROCESS],
@@ -69,22 +66,10 @@ def _seen(about: About, p: int, runs: Ints, fields: Ints) -> Seen:
         missing=fields[f.MISSING] == 1,
         earlier=rows.position[fields[f.EARLIER]],
         position=rows.position[fields[f.ROW]],
-        unknown=unknown,
-        silent=_silent(about, runs, fields[f.PROCESS]) if unknown.any() else None,
+        unknown=about.counts[runs, p, f.VIOLATIONS] == 0,
         complete=about.complete[runs],
         exact=about.exact[runs],
     )
-
-
-def _silent(about: About, runs: Ints, processes: Ints) -> Bools:
-    """Of each run, whether it has no manifest, and this process no row in it."""
-    found = about.size[runs] < 0
-    for i in np.flatnonzero(found).tolist():
-        low, high = about.rows.run_start[runs[i] : runs[i] + 2]
-        log = about.rows.process[low:high]
-        at = np.searchsorted(log, processes[i])
-        found[i] = at == len(log) or log[at] != processes[i]
-    return np.asarray(found, np.bool_)
 
 
 def _steps(rows: Rows, ways: Ints, start: Ints) -> Steps:

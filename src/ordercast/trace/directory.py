@@ -265,8 +265,7 @@ class Trace:
 
     manifest: Manifest
     members: tuple[int, ...]
-    """Every process of the run. Without a manifest, the members are those seen, be it only as whom
-    a message is for."""
+    """Every process of the run. Without a manifest, the members are those seen."""
     events: tuple[Event, ...]
     """Each process's events together, in its own order."""
     described: bool = True
@@ -299,7 +298,6 @@ class Trace:
     def bare(cls, run: str, events: Iterable[Event], *, quiesced: bool = False) -> Trace:
         """A run that nobody wrote a manifest for, nor names: its processes may be any numbers."""
         rows = list(events)
-        seen = {event.process for event in rows}
-        seen.update(*(event.destinations or () for event in rows if event.kind == "send"))
+        seen = tuple(sorted({event.process for event in rows}))
         trace = cls.of(Manifest(run, (), quiesced=quiesced), rows)
-        return replace(trace, members=tuple(sorted(seen)), described=False)
+        return replace(trace, members=seen, described=False)

@@ -161,7 +161,7 @@ class View:
                 raise Unhealthy(WRONG[s.BROKEN])
             everyone, dest_start, dest = destinations_of(rows.readers)
         if len(dest) and not 0 <= dest.min() <= dest.max() < size:
-            raise Unhealthy("has messages for processes that neither a manifest nor a log tells of")
+            raise Unhealthy("has messages for processes that its manifest does not name")
         self.low, self.high = self._places(low), self._places(high)
         (
             self.starts, self.sent, self.base, self.message, self.origins, self.numbers, self.turn,

@@ -128,7 +128,7 @@ def _addressed(
     ):
         readers = sorted(set(those))
         if not all(p is not None and 0 <= p < members for p in readers):
-            raise Unhealthy("has messages for processes that neither a manifest nor a log tells of")
+            raise Unhealthy("has messages for processes that its manifest does not name")
         if len(readers) < members:
             found.append((number, readers))
     return found

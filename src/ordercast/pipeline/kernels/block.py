@@ -67,7 +67,7 @@ def read_block(
     each row's message; the messages' origins, numbers and turns; first deliveries and marks
     (`index`); and how many deliveries the own messages have, and the first row that repeats one.
     """
-    ids = members(process, kind, dest_start, dest, size)
+    ids = members(process, size)
     starts = bounds(process, ids)
     sent, base = chains(kind, starts)
     message, origins, numbers = messages(kind, origin, number, ids, sent, base)

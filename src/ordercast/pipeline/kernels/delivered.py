@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ordercast.pipeline.kernels.findings import (
     AGREEMENT,
-    AT,
     CHECKED,
     DOUBTS,
     LISTED,
@@ -117,12 +114,10 @@ def obligations(
     origins: Ints,
     numbers: Ints,
     ids: Ints,
-    starts: Ints,
     base: Ints,
     first: Ints,
     marks: Ints,
     up: Bools,
-    size: int,
     settled: bool,
     counts: Ints,
     witness: Ints,
@@ -130,15 +125,13 @@ def obligations(
     many: int,
 ) -> tuple[Ints, int]:
     """Validity and the two agreements. What is owed and not done is a violation once the log is
-    whole and the run has come to rest (`settled`); before, it is a doubt. So it is of a process
-    that has no log and is in no manifest: what it did, nobody knows."""
-    certain = np.empty(len(ids), np.bool_)
-    for p in range(len(ids)):
-        certain[p] = settled and (size >= 0 or starts[p] < starts[p + 1])
+    whole and the run has come to rest (`settled`); before, it is a doubt."""
+    unmet_column = VIOLATIONS if settled else DOUBTS
+    grade = 0 if settled else 1
     for o in range(len(ids)):
         for m in range(base[o], base[o + 1]):
             anyone, someone_up = -1, -1
-            owed, broken, doubted, debtor = 0, 0, 0, -1
+            owed, unmet, debtor = 0, 0, -1
             for p in range(len(ids)):
                 done = first[m, p] != NEVER
                 if done and anyone < 0:
@@ -148,43 +141,34 @@ def obligations(
                 if up[p] and marks[m, p] & ADDRESSED:
                     owed += 1
                     if not done:
-                        if debtor < 0 or (certain[p] and not certain[debtor]):
+                        unmet += 1
+                        if debtor < 0:
                             debtor = p
-                        if certain[p]:
-                            broken += 1
-                        else:
-                            doubted += 1
             for name in (VALIDITY, AGREEMENT, UNIFORM_AGREEMENT):
-                due, bad, doubts, who, because = owed, broken, doubted, debtor, o
+                due, lacking, who, because = owed, unmet, debtor, o
                 if name == VALIDITY:
                     if not up[o]:
                         continue
                     if marks[m, o] & ADDRESSED:
-                        lacking = 1 if first[m, o] == NEVER else 0
-                        bad = lacking if settled else 0
-                        due, doubts, who = 1, lacking - bad, o
+                        due, lacking, who = 1, 1 if first[m, o] == NEVER else 0, o
                 else:
                     because = someone_up if name == AGREEMENT else anyone
                     if because < 0:
                         continue
                 counts[name, CHECKED] += due
-                counts[name, VIOLATIONS] += bad
-                counts[name, DOUBTS] += doubts
-                if bad + doubts > 0:
-                    grade = 0 if bad > 0 else 1
+                counts[name, unmet_column] += lacking
+                if lacking > 0:
                     seen = witness[name]
-                    if grade < seen[AT] or (
-                        grade == seen[AT]
-                        and (
-                            who < seen[0]
-                            or (who == seen[0] and smaller(origins, numbers, m, seen[2]))
-                        )
+                    if (
+                        seen[0] < 0
+                        or who < seen[0]
+                        or (who == seen[0] and smaller(origins, numbers, m, seen[2]))
                     ):
                         note(seen, grade, who, -1, m, -1, because, 0, 1, -1)
     if not settled:
         return hits, many
     for name in (VALIDITY, AGREEMENT, UNIFORM_AGREEMENT):
-        hits, many = _list_unmet(name, ids, base, first, marks, up, certain, counts, hits, many)
+        hits, many = _list_unmet(name, ids, base, first, marks, up, counts, hits, many)
     return hits, many
 
 
@@ -196,7 +180,6 @@ def _list_unmet(
     first: Ints,
     marks: Ints,
     up: Bools,
-    certain: Bools,
     counts: Ints,
     hits: Ints,
     many: int,
@@ -206,7 +189,7 @@ def _list_unmet(
     for p in range(len(ids)):
         if left == 0:
             break
-        if not up[p] or not certain[p]:
+        if not up[p]:
             continue
         for o in range(len(ids)):
             if name == VALIDITY and not up[o]:

@@ -46,9 +46,8 @@ REPEATED = 128
 
 
 @part
-def members(process: Ints, kind: Ints, dest_start: Ints, dest: Ints, size: int) -> Ints:
-    """The processes' numbers. `size` is what the manifest names, or -1: then, those seen, be it
-    only as whom a message is for."""
+def members(process: Ints, size: int) -> Ints:
+    """The processes' numbers. `size` is what the manifest names, or -1: then, those seen."""
     if size >= 0:
         named = np.empty(size, np.int32)
         for p in range(size):
@@ -64,22 +63,7 @@ def members(process: Ints, kind: Ints, dest_start: Ints, dest: Ints, size: int) 
         if i == 0 or process[i] != process[i - 1]:
             ids[count] = process[i]
             count += 1
-    strange = 0
-    for row in range(len(kind)):
-        if kind[row] == SEND:
-            for i in range(dest_start[row], dest_start[row + 1]):
-                strange += place(ids, dest[i]) < 0
-    if strange == 0:
-        return ids
-    more = np.empty(count + strange, np.int32)
-    more[:count] = ids
-    for row in range(len(kind)):
-        if kind[row] == SEND:
-            for i in range(dest_start[row], dest_start[row + 1]):
-                if place(ids, dest[i]) < 0:
-                    more[count] = dest[i]
-                    count += 1
-    return np.unique(more)
+    return ids
 
 
 @part

@@ -106,7 +106,7 @@ def _judge_run(
     """One run. Returns its hits and how many there are, a row that tells of each message, and its
     cycles (property, message, the member that has it before the next one)."""
     witness[:, AT] = 2
-    ids = members(process, kind, dest_start, dest, size)
+    ids = members(process, size)
     starts = bounds(process, ids)
     sent, base = chains(kind, starts)
     message, origins, numbers = messages(kind, origin, number, ids, sent, base)

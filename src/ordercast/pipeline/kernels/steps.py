@@ -77,8 +77,8 @@ def judge_deliveries(
         )  # fmt: skip
     if wanted[VALIDITY] or wanted[AGREEMENT] or wanted[UNIFORM_AGREEMENT]:
         hits, many = obligations(
-            origins, numbers, ids, starts, base, first, marks, up,
-            size, quiesced and complete, counts, witness, hits, many,
+            origins, numbers, ids, base, first, marks, up,
+            quiesced and complete, counts, witness, hits, many,
         )  # fmt: skip
     return hits, many
 

@@ -284,6 +284,6 @@ def test_destinations_that_cannot_be_used(tmp_path: Path, blocks: list[int], fla
     next(r for r in rows if r["number"] == 40)["destinations"] = [None if flaw == "null" else 7]
     events = pa.Table.from_pylist(rows, table_of([]).schema)
     manifest = manifest_of(events, quiesced=True)
-    why = "cannot be used" if flaw == "null" else "neither a manifest"
+    why = "cannot be used" if flaw == "null" else "its manifest does not name"
     with pytest.raises(Unhealthy, match=why):
         in_blocks(write(tmp_path / "t", events, manifest, 20), manifest)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,9 @@ from ordercast.trace.parquet import to_table
 from ordercast.trace.verdicts import properties_of_order, worst
 
 from ..pipeline.builders import Run, run, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -357,17 +362,53 @@ def test_a_bug_of_ours_is_no_verdict(
     assert "ordercast verify: this is a bug of ordercast" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("allowed", [None, 2**31])
 def test_too_little_memory_is_no_bug_of_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    allowed: int | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def starve(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 20.6 MiB for an array")
 
+    limit = resource.RLIM_INFINITY if allowed is None else allowed
     monkeypatch.setattr("ordercast.pipeline.examine", starve)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     assert verify(write(tmp_path / "t", RUNS), "--here") == 2
     told = capsys.readouterr().err
     assert "ordercast verify: there is not enough memory" in told
     assert "Traceback" not in told
+    assert ("ulimit" in told) == ("a process may have 2.0 GiB" in told) == (allowed is not None)
+
+
+def test_too_little_memory_of_a_worker_is_no_bug_of_ours(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark tells of it as of an error of its own; another one of a worker's still is a bug."""
+
+    def starve(batches: Iterator[Any]) -> Iterator[Any]:
+        np.empty(1 << 46, np.int8)
+        yield from batches
+
+    def stumble(batches: Iterator[Any]) -> Iterator[Any]:
+        raise KeyError("a MemoryError that nobody had")
+        yield from batches
+
+    trace = write(tmp_path / "t", RUNS)
+    for work, sentence in ((starve, "there is not enough memory"), (stumble, "this is a bug")):
+
+        def judge(*_: object, work: Any = work, **__: object) -> None:
+            spark.range(1).mapInArrow(work, "id long").collect()
+
+        monkeypatch.setattr("ordercast.pipeline.examine", judge)
+        assert verify(trace, "--here") == 2
+        told = capsys.readouterr().err
+        assert f"ordercast verify: {sentence}" in told
+        assert ("Traceback" in told) == (work is stumble)
 
 
 @pytest.mark.parametrize(

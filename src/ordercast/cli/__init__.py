@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ordercast import __version__
+from ordercast.cli.memory import lacks_memory, too_little_memory
 from ordercast.cli.open_files import too_few_files
 from ordercast.cli.output import ReaderGoneError, answering
 from ordercast.cli.parsing import add_verb
@@ -138,13 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _say(f"{options.own.prog}: {_plainly(error)}")
         return 2
-    except MemoryError:
-        _say(
-            f"{options.own.prog}: there is not enough memory for this: allow this process more "
-            "(ulimit -v), or give it less to do at once"
-        )
-        return 2
-    except Exception:
+    except Exception as error:
+        if lacks_memory(error):
+            _say(f"{options.own.prog}: {too_little_memory()}")
+            return 2
         # A mistake of ours, and no verdict: Python's own exit code would say that one is violated.
         traceback.print_exc()
         print(f"{options.own.prog}: this is a bug of ordercast: please report it", file=sys.stderr)

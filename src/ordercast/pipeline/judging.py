@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.errors import TraceError
 from ordercast.pipeline.arrays import Rows, rows_of
 from ordercast.pipeline.judged import (
     SEEN,
@@ -30,7 +29,7 @@ from ordercast.pipeline.kernels.contradictions import (
 )
 from ordercast.pipeline.kernels.index import SEND
 from ordercast.pipeline.kernels.kernel import WORTH_COMPILING, Bools, Ints
-from ordercast.pipeline.kernels.run import PATIENCE, judge_runs
+from ordercast.pipeline.kernels.run import CELLS, PATIENCE, judge_runs
 from ordercast.pipeline.rows import FLAWS
 from ordercast.pipeline.sentences import Names
 from ordercast.pipeline.witnesses import About, witnesses_of
@@ -50,9 +49,6 @@ RUNS = pa.schema(
 )
 """What must be known of a run beside its events. `size`: how many members the manifest names;
 null without one, and then the members are those seen."""
-
-_CELLS_MOST = 1 << 32
-"""Messages × members of one run that one task can hold in memory, at nine bytes each."""
 
 
 def judge_table(
@@ -105,7 +101,7 @@ def _judge(
     events: pa.Table, runs: pa.Table, properties: Collection[str], *, skip: bool, rows: int
 ) -> Judged:
     """`rows` says how many to be prepared for."""
-    check, judge = contradictions.heeding_signals(rows), judge_runs.heeding_signals(rows)
+    check = contradictions.heeding_signals(rows)
     runs = runs.sort_by("run")
     names = runs.column("run").to_pylist()
     table = rows_of(events, names)
@@ -124,12 +120,12 @@ def _judge(
             )
         complete[np.searchsorted(table.run_start, np.flatnonzero(wrong), side="right") - 1] = False
         table = table.without(wrong != 0)
-    _refuse_giants(table, size, names)
+    judge = judge_runs.heeding_signals(max(rows, _cells(table, size)))
     asked = np.array([name in properties for name in PROPERTIES])
     counts, noted, hits, ways, exact = judge(
         table.run_start, size, _bools(runs.column("quiesced")), complete,
         table.process, table.kind, table.origin, table.number,
-        table.everyone, table.dest_start, table.dest, asked, PATIENCE,
+        table.everyone, table.dest_start, table.dest, asked, PATIENCE, np.array(CELLS),
     )  # fmt: skip
     wanted = np.flatnonzero(asked)
     about = About(table, Names(runs.column("names")), complete, counts, exact)
@@ -166,13 +162,9 @@ def _contradictions(rows: Rows, names: list[str], size: Ints, wrong: Ints) -> pa
     return pa.Table.from_pylist(told, FLAWS)
 
 
-def _refuse_giants(rows: Rows, size: Ints, names: list[str]) -> None:
-    """One sentence instead of a worker that runs out of memory."""
+def _cells(rows: Rows, size: Ints) -> int:
+    """Messages × members of all runs: few rows may be work for long, among many members."""
     sends = np.add.reduceat(
         np.append(rows.kind == SEND, False), rows.run_start[:-1], dtype=np.int64
     )
-    for r in np.flatnonzero(sends * np.maximum(size, 1) > _CELLS_MOST).tolist():
-        raise TraceError(
-            f"run {names[r]!r} has {sends[r]} messages among {size[r]} members: "
-            "more than one task can hold; judge a part of it"
-        )
+    return int((sends * np.maximum(size, 1)).sum())

@@ -12,7 +12,7 @@ from ordercast.pipeline.huge.found import Name
 from ordercast.pipeline.huge.groups import Unhealthy
 from ordercast.pipeline.kernels import findings as f
 from ordercast.pipeline.kernels.block import judge_block
-from ordercast.pipeline.kernels.cycles import is_before, shortest_cycle
+from ordercast.pipeline.kernels.cycles import shortest_cycle
 from ordercast.pipeline.kernels.doors import tie_block
 from ordercast.pipeline.kernels.far import judge_apart
 from ordercast.pipeline.kernels.kernel import Bools, Ints
@@ -36,8 +36,8 @@ def judge(view: View, up: Bools, properties: Collection[str], *, settled: bool) 
     both = np.zeros(view.size, np.int64)
     hits, exact, two = judge_block.for_rows(view.total)(
         view.rows.kind, view.starts, view.sent, view.base, view.message, view.origins,
-        view.numbers, view.turn, view.first, view.marks.copy(), up, view.delivered, view.repeated,
-        settled, wanted, PATIENCE, counts, witness, both,
+        view.numbers, view.turn, view.fresh, view.first, view.marks.copy(), up, view.delivered,
+        view.repeated, settled, wanted, PATIENCE, counts, witness, both,
     )  # fmt: skip
     return Found(
         counts.tolist(),
@@ -64,7 +64,8 @@ def lacking(
     witness = np.full((11, f.WIDTH), -1, np.int64)
     marked = judge_apart.for_rows(view.total)(
         view.rows.kind, view.message, view.starts, view.sent, view.base, view.origins,
-        view.numbers, view.turn, view.first, view.marks.copy(), _wanted(properties), witness,
+        view.numbers, view.turn, view.fresh, view.first, view.marks.copy(), _wanted(properties),
+        witness,
     )  # fmt: skip
     return [(view.name(m), p, bits) for m, p, bits in marked.tolist()], view.noted(witness)
 
@@ -78,10 +79,10 @@ def tied(view: View, name: str, same: list[list[Name]], *, with_cycle: bool = Fa
     loops = [[*those, those[0]] for those in same]
     more = np.array([view.index[one] for loop in loops for one in loop], np.int32)
     chains = tie_block.for_rows(view.total)(
-        view.rows.kind, view.message, view.starts, view.first, view.low, view.high,
-        name == "synchronous", more, np.cumsum([0, *map(len, loops)]),
+        view.rows.kind, view.message, view.starts, view.fresh, len(view.origins), view.low,
+        view.high, name == "synchronous", more, np.cumsum([0, *map(len, loops)]),
     )  # fmt: skip
-    entries, begin, earliest, latest, knot, doors, sides, ways, closed = chains
+    entries, begin, knot, doors, sides, ways, closed = chains
     if len(doors) > _DOORS_MOST:
         raise Unhealthy("has too many messages under way at a time")
     place = {m: i for i, m in enumerate(doors.tolist())}
@@ -92,7 +93,7 @@ def tied(view: View, name: str, same: list[list[Name]], *, with_cycle: bool = Fa
     cycle: list[tuple[Name, int]] = []
     if with_cycle and closed:
         knot = np.where(np.isin(knot, knot[doors]), 0, knot)
-        cycle = _cycle(view, entries, begin, earliest, latest, knot)
+        cycle = _cycle(view, entries, begin, knot)
     return Tied(
         [view.name(m) for m in doors.tolist()], sides.tolist(), knot[doors].tolist(),
         [(one, other) for one, other in ways.tolist()], ends,
@@ -100,15 +101,9 @@ def tied(view: View, name: str, same: list[list[Name]], *, with_cycle: bool = Fa
     )  # fmt: skip
 
 
-def _cycle(
-    view: View, entries: Ints, begin: Ints, earliest: Ints, latest: Ints, knot: Ints
-) -> list[tuple[Name, int]]:
+def _cycle(view: View, entries: Ints, begin: Ints, knot: Ints) -> list[tuple[Name, int]]:
     nothing = np.zeros(len(view.origins), np.bool_)
     found = shortest_cycle.for_rows(view.total)(
-        entries, begin, earliest, latest, view.origins, view.numbers, nothing, knot, PATIENCE
-    ).tolist()
-    following = [*found[1:], *found[:1]]
-    return [
-        (view.name(m), int(is_before(earliest, latest, m, n)))
-        for m, n in zip(found, following, strict=True)
-    ]
+        entries, begin, view.origins, view.numbers, nothing, knot, PATIENCE
+    )
+    return [(view.name(m), p) for m, p in found.tolist()]

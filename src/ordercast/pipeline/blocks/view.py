@@ -165,7 +165,7 @@ class View:
         self.low, self.high = self._places(low), self._places(high)
         (
             self.starts, self.sent, self.base, self.message, self.origins, self.numbers, self.turn,
-            self.first, self.marks, counted,
+            self.fresh, self.first, self.marks, counted,
         ) = b.read_block.for_rows(total)(
             size, rows.process, rows.kind, rows.origin, rows.number, everyone.copy(),
             dest_start, dest.copy(), rows.apart, self.low, self.high,

@@ -11,7 +11,6 @@ from ordercast.pipeline.huge.compared import Compared, Message
 from ordercast.pipeline.huge.found import Name, Pair
 from ordercast.pipeline.huge.ties import Tied, points
 from ordercast.pipeline.kernels.cycles import components, shortest_cycle
-from ordercast.pipeline.kernels.index import NEVER
 from ordercast.pipeline.kernels.run import PATIENCE
 
 __all__ = ["Cycle", "cycle_of", "two_of"]
@@ -73,24 +72,12 @@ def cycle_of(compared: Compared, tied: Tied, apart: Apart, regular: Sequence[Nam
     chains = [_chain(compared, p, regular, tangled) for p in range(compared.aside.members)]
     entries = np.array([m for chain in chains for m in chain], np.int32)
     begin = np.cumsum([0, *map(len, chains)])
-    first = np.full((len(names), len(chains)), NEVER, np.int32)
-    last = first.copy()
-    for p, chain in enumerate(chains):
-        for rank, m in enumerate(chain):
-            first[m, p] = min(first[m, p], rank)
-            last[m, p] = rank
     knot = np.zeros(len(names), np.int32)
     components(entries, begin, knot, np.empty_like(knot))
     origins, counted = (np.array(column) for column in zip(*names, strict=True))
     untangled = np.zeros(len(names), np.bool_)
-    way = shortest_cycle(
-        entries, begin, first, last, origins, counted, untangled, knot, PATIENCE
-    ).tolist()
-    found = []
-    for m, n in zip(way, [*way[1:], way[0]], strict=True):
-        shows = np.flatnonzero((last[n] != NEVER) & (first[m] < last[n]))
-        found.append((names[m], int(shows[0])))
-    return found
+    way = shortest_cycle(entries, begin, origins, counted, untangled, knot, PATIENCE)
+    return [(names[m], p) for m, p in way.tolist()]
 
 
 def _chain(compared: Compared, p: int, regular: Sequence[Name], apart: list[int]) -> list[int]:

@@ -5,26 +5,26 @@ be there twice, at its send and at its delivery. A message is one point in all o
 
     first, last  (message × member) its ranks in each member's chain, or NEVER
     m before n   in some chain, first[m] < last[n]
+
+The ranks may be of some members only (`ranks`), where there are many.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.index import DELIVER, NEVER, SEND
+from ordercast.pipeline.kernels.index import NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 
-__all__ = ["chain_of", "edges", "entangled"]
+__all__ = ["chain_of", "edges", "entangled", "ranks"]
 
 
 @part
 def chain_of(
-    kind: Ints, message: Ints, starts: Ints, delivered: Ints, with_sends: bool
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """All members' chains one after the other, where each begins, and each message's ranks."""
+    kind: Ints, message: Ints, starts: Ints, fresh: Bools, with_sends: bool
+) -> tuple[Ints, Ints]:
+    """All members' chains one after the other, and where each begins."""
     members = len(starts) - 1
-    first = np.full(delivered.shape, NEVER, np.int32)
-    last = np.full(delivered.shape, NEVER, np.int32)
     entries = np.empty(len(kind), np.int32)
     begin = np.zeros(members + 1, np.int64)
     size = 0
@@ -32,21 +32,27 @@ def chain_of(
         begin[p] = size
         for row in range(starts[p], starts[p + 1]):
             m = message[row]
-            if kind[row] == DELIVER:
-                if delivered[m, p] != row:
-                    continue
-            elif kind[row] != SEND or not with_sends:
+            if not fresh[row] and (kind[row] != SEND or not with_sends):
                 continue
             if size > begin[p] and entries[size - 1] == m:
                 continue
-            rank = size - begin[p]
-            if first[m, p] == NEVER:
-                first[m, p] = rank
-            last[m, p] = rank
             entries[size] = m
             size += 1
     begin[members] = size
-    return entries[:size], begin, first, last
+    return entries[:size], begin
+
+
+@part
+def ranks(entries: Ints, begin: Ints, low: int, first: Ints, last: Ints) -> None:
+    """Fills in each message's ranks in the chains of members from `low` on."""
+    first[:] = NEVER
+    last[:] = NEVER
+    for p in range(low, min(low + first.shape[1], len(begin) - 1)):
+        for i in range(begin[p], begin[p + 1]):
+            m = entries[i]
+            if first[m, p - low] == NEVER:
+                first[m, p - low] = i - begin[p]
+            last[m, p - low] = i - begin[p]
 
 
 @part
@@ -59,11 +65,14 @@ def edges(begin: Ints) -> int:
 
 @part
 def entangled(entries: Ints, begin: Ints, first: Ints, last: Ints, marked: Bools) -> int:
-    """Marks each message that comes both before and after one other; returns how many do."""
-    members = len(begin) - 1
+    """Marks each message that comes both before and after one other, as the chains that the ranks
+    are of show; returns how many do that were not marked before."""
+    members = first.shape[1]
     latest = np.empty(members, np.int64)
     many = 0
-    for p in range(members):
+    for p in range(len(begin) - 1):
+        if begin[p] == begin[p + 1]:
+            continue
         latest[:] = -1
         for i in range(begin[p], begin[p + 1]):
             n = entries[i]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.findings import EARLIER, LATER, MESSAGE, PROCESS, ROW
+from ordercast.pipeline.kernels.findings import EARLIER, FIFO, LATER, MESSAGE, PROCESS, ROW
 from ordercast.pipeline.kernels.kernel import Ints, part
 
-__all__ = ["add_cycles", "add_hits", "by_rows", "with_room"]
+__all__ = ["add_cycles", "add_hits", "by_rows", "in_order", "with_room"]
 
 
 @part
@@ -22,6 +22,20 @@ def add_hits(hits: Ints, many: int, run: int, found: Ints, low: int, about: Ints
         hits[many, 4] = low + about[found[i, 3]]
         many += 1
     return many
+
+
+@part
+def in_order(hits: Ints, many: int) -> None:
+    """By property, but for the orders of messages, which stay together; else as they are."""
+    ordered = np.empty((many, 4), np.int64)
+    at = 0
+    for name in range(FIFO + 1):
+        for i in range(many):
+            if min(hits[i, 0], FIFO) == name:
+                ordered[at] = hits[i]
+                at += 1
+    for i in range(many):
+        hits[i] = ordered[i]
 
 
 @part

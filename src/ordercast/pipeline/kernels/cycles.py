@@ -8,7 +8,7 @@ from ordercast.pipeline.kernels.index import NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part
 from ordercast.pipeline.kernels.sorting import by_name
 
-__all__ = ["components", "is_before", "shortest_cycle"]
+__all__ = ["components", "shortest_cycle"]
 
 
 @part
@@ -91,11 +91,53 @@ def _closed(
 
 
 @part
-def is_before(first: Ints, last: Ints, m: int, n: int) -> int:
+def _places(entries: Ints, begin: Ints, concerned: Bools) -> tuple[Ints, Ints, Ints, Ints]:
+    """The chains that each message concerned is in, and its first and last rank there: where its
+    own begin, and all. There are no more of these than entries, however many chains there are."""
+    messages = len(concerned)
+    latest = np.full(messages, -1, np.int32)
+    start = np.zeros(messages + 1, np.int64)
+    for p in range(len(begin) - 1):
+        for i in range(begin[p], begin[p + 1]):
+            m = entries[i]
+            if concerned[m]:
+                start[m + 1] += latest[m] != p
+                latest[m] = p
+    for m in range(messages):
+        start[m + 1] += start[m]
+    chain = np.empty(start[messages], np.int32)
+    first = np.empty(start[messages], np.int32)
+    last = np.empty(start[messages], np.int32)
+    fill = start[:messages].copy()
+    latest[:] = -1
+    for p in range(len(begin) - 1):
+        for i in range(begin[p], begin[p + 1]):
+            m = entries[i]
+            if not concerned[m]:
+                continue
+            if latest[m] != p:
+                chain[fill[m]] = p
+                first[fill[m]] = i - begin[p]
+                fill[m] += 1
+            last[fill[m] - 1] = i - begin[p]
+            latest[m] = p
+    return start, chain, first, last
+
+
+@part
+def _is_before(start: Ints, chain: Ints, first: Ints, last: Ints, m: int, n: int) -> int:
     """The first member in whose chain m comes before n, or -1."""
-    for p in range(first.shape[1]):
-        if last[n, p] != NEVER and first[m, p] < last[n, p]:
-            return p
+    i, j = start[m], start[n]
+    while i < start[m + 1] and j < start[n + 1]:
+        if chain[i] < chain[j]:
+            i += 1
+        elif chain[i] > chain[j]:
+            j += 1
+        elif first[i] < last[j]:
+            return int(chain[i])
+        else:
+            i += 1
+            j += 1
     return -1
 
 
@@ -103,6 +145,33 @@ def is_before(first: Ints, last: Ints, m: int, n: int) -> int:
 def shortest_cycle(
     entries: Ints,
     begin: Ints,
+    origins: Ints,
+    numbers: Ints,
+    tangled: Bools,
+    knot: Ints,
+    most: int,
+) -> Ints:
+    """The cycle with the fewest messages, each before the next and the last before the first; of
+    several, the one with the smallest names. After `most` steps, the best so far. Each with the
+    first member in whose chain it comes before the next."""
+    start, chain, first, last = _places(entries, begin, tangled | (knot > 0))
+    cycle = _shortest(
+        entries, begin, start, chain, first, last, origins, numbers, tangled, knot, most
+    )
+    found = np.empty((len(cycle), 2), np.int64)
+    for k in range(len(cycle)):
+        n = cycle[(k + 1) % len(cycle)]
+        found[k, 0] = cycle[k]
+        found[k, 1] = _is_before(start, chain, first, last, cycle[k], n)
+    return found
+
+
+@part
+def _shortest(
+    entries: Ints,
+    begin: Ints,
+    start: Ints,
+    chain: Ints,
     first: Ints,
     last: Ints,
     origins: Ints,
@@ -111,8 +180,6 @@ def shortest_cycle(
     knot: Ints,
     most: int,
 ) -> Ints:
-    """The cycle with the fewest messages, each before the next and the last before the first; of
-    several, the one with the smallest names. After `most` steps, the best so far."""
     pairwise = False
     for m in range(len(tangled)):
         pairwise = pairwise or tangled[m]
@@ -127,20 +194,24 @@ def shortest_cycle(
         m = chosen[0]
         for i in range(1, len(chosen)):
             n = chosen[i]
-            if is_before(first, last, m, n) >= 0 and is_before(first, last, n, m) >= 0:
+            if (
+                _is_before(start, chain, first, last, m, n) >= 0
+                and _is_before(start, chain, first, last, n, m) >= 0
+            ):
                 return np.array([m, n])
-    total = first.shape[0]
+    total = len(knot)
     best = np.empty(0, np.int64)
     steps = 0
     distance = np.empty(total, np.int32)
     nearest = np.empty(total, np.int32)
     for i in range(len(chosen)):
-        start = chosen[i]
-        length, looked = _distances(entries, begin, first, last, knot, start, distance)
+        length, looked = _distances(
+            entries, begin, start, chain, first, last, knot, chosen[i], distance
+        )
         steps += looked
         if len(best) == 0 or length < len(best):
             best = np.empty(length, np.int64)
-            best[0] = start
+            best[0] = chosen[i]
             for m in range(total):
                 nearest[m] = distance[m]
         if len(best) == 3 or steps > most:
@@ -149,7 +220,7 @@ def shortest_cycle(
         for i in range(len(chosen)):
             n = chosen[i]
             left = len(best) - k
-            if nearest[n] == left and is_before(first, last, best[k - 1], n) >= 0:
+            if nearest[n] == left and _is_before(start, chain, first, last, best[k - 1], n) >= 0:
                 best[k] = n
                 break
     return best
@@ -157,9 +228,17 @@ def shortest_cycle(
 
 @part
 def _distances(
-    entries: Ints, begin: Ints, first: Ints, last: Ints, knot: Ints, start: int, distance: Ints
+    entries: Ints,
+    begin: Ints,
+    start: Ints,
+    chain: Ints,
+    first: Ints,
+    last: Ints,
+    knot: Ints,
+    goal: int,
+    distance: Ints,
 ) -> tuple[int, int]:
-    """For each message of the start's knot, in how few steps it leads to the start; the length of
+    """For each message of the goal's knot, in how few steps it leads to the goal; the length of
     the shortest way round; and how much was looked at for that.
 
     Whatever is before a message in a chain leads to it in one step, so that what has been reached
@@ -169,15 +248,13 @@ def _distances(
     lowest = np.full(members, NEVER, np.int64)
     for m in range(len(knot)):
         distance[m] = 0
-        if knot[m] == knot[start]:
-            for p in range(members):
-                if first[m, p] < lowest[p]:
-                    lowest[p] = first[m, p]
+        if knot[m] == knot[goal]:
+            for k in range(start[m], start[m + 1]):
+                lowest[chain[k]] = min(lowest[chain[k]], first[k])
     reached = lowest.copy()  # ranks below these are done
     upto = lowest.copy()
-    for p in range(members):
-        if last[start, p] != NEVER:
-            upto[p] = last[start, p]
+    for k in range(start[goal], start[goal + 1]):
+        upto[chain[k]] = last[k]
     level, looked = 0, len(knot)
     while True:
         level += 1
@@ -187,17 +264,16 @@ def _distances(
             for rank in range(reached[p], upto[p]):
                 looked += 1
                 m = entries[begin[p] + rank]
-                if knot[m] != knot[start] or (distance[m] != 0 and m != start):
+                if knot[m] != knot[goal] or (distance[m] != 0 and m != goal):
                     continue
-                if m == start:
+                if m == goal:
                     if level > 1:
                         return level, looked
                     continue
                 fresh = True
                 distance[m] = level
-                for q in range(members):
-                    if last[m, q] != NEVER and last[m, q] > further[q]:
-                        further[q] = last[m, q]
+                for k in range(start[m], start[m + 1]):
+                    further[chain[k]] = max(further[chain[k]], last[k])
             reached[p] = max(reached[p], upto[p])
         upto = further
         if not fresh:

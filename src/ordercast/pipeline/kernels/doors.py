@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.pipeline.kernels.chain import chain_of
+from ordercast.pipeline.kernels.chain import chain_of, ranks
 from ordercast.pipeline.kernels.cycles import components
-from ordercast.pipeline.kernels.index import DELIVER, NEVER, OTHER, SEND
+from ordercast.pipeline.kernels.index import NEVER, OTHER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part
 
 __all__ = ["AFTER", "BEFORE", "tie_block"]
@@ -25,13 +25,14 @@ def tie_block(
     kind: Ints,
     message: Ints,
     starts: Ints,
-    first: Ints,
+    fresh: Bools,
+    messages: int,
     low: Ints,
     high: Ints,
     with_sends: bool,
     more: Ints,
     more_begin: Ints,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, int]:
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, int]:
     """Knots among the rows between the cuts. `more`: further chains of messages, which lie in one
     knot for reasons beyond this block.
 
@@ -39,26 +40,30 @@ def tie_block(
     block and in again leads through one. So is one message of each knot between doors of one side,
     as another way between those doors would make it a part of another knot.
 
-    Returns the chains, where each begins, and the messages' first and last ranks there; each
-    message's knot (0: none); the doors, and on which sides they are (BEFORE, AFTER); which door
-    leads to which, as pairs of places among the doors; and how many knots are without a door.
+    Returns the chains, and where each begins; each message's knot (0: none); the doors, and on
+    which sides they are (BEFORE, AFTER); which door leads to which, as pairs of places among the
+    doors; and how many knots are without a door.
     """
     size = len(starts) - 1
     inside = np.full(len(kind), OTHER, np.int8)
-    door = np.zeros(len(first), np.uint8)
+    within = np.zeros(len(kind), np.bool_)
+    door = np.zeros(messages, np.uint8)
     for p in range(size):
         for row in range(starts[p], starts[p + 1]):
             if low[p] <= row < high[p]:
-                inside[row] = kind[row]
-            elif kind[row] == SEND or (kind[row] == DELIVER and first[message[row], p] == row):
+                inside[row], within[row] = kind[row], fresh[row]
+            elif kind[row] == SEND or fresh[row]:
                 door[message[row]] |= BEFORE if row < low[p] else AFTER
-    entries, begin, earliest, latest = chain_of(inside, message, starts, first, with_sends)
+    entries, begin = chain_of(inside, message, starts, within, with_sends)
+    earliest = np.empty((messages, size), np.int32)
+    latest = np.empty((messages, size), np.int32)
+    ranks(entries, begin, 0, earliest, latest)
     for p in range(size):
         if begin[p] < begin[p + 1]:
             door[entries[begin[p]]] |= BEFORE
             door[entries[begin[p + 1] - 1]] |= AFTER
-    knot = np.zeros(len(first), np.int32)
-    order = np.empty(len(first), np.int32)
+    knot = np.zeros(messages, np.int32)
+    order = np.empty(messages, np.int32)
     many = components(entries, begin, knot, order)
     if many > 0:
         _open_between(entries, begin, earliest, latest, knot, many, order, door)
@@ -73,7 +78,7 @@ def tie_block(
             closed[knot[entries[i]]] = False
     doors, ways = _doors_of(entries, begin, earliest, latest, knot, order, door)
     sides = door[doors]
-    return entries, begin, earliest, latest, knot, doors, sides, ways, int(closed.sum())
+    return entries, begin, knot, doors, sides, ways, int(closed.sum())
 
 
 @part

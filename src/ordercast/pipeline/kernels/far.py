@@ -12,9 +12,9 @@ import numpy as np
 
 from ordercast.pipeline.kernels.block import APART, LATE, only
 from ordercast.pipeline.kernels.findings import AT, CAUSAL, TOTAL_GAP_FREE
-from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, LEARN, NEVER, REPEATED, SEND
+from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, LEARN, NEVER, SEND
 from ordercast.pipeline.kernels.kernel import Bools, Ints, kernel, part
-from ordercast.pipeline.kernels.lacking import order_witnesses
+from ordercast.pipeline.kernels.lacking import asked_by_marks, order_witnesses
 from ordercast.pipeline.kernels.order import CAUSAL_BROKEN, mark_causal, mark_fifo, tally
 from ordercast.pipeline.kernels.total import mark_total
 
@@ -22,7 +22,7 @@ __all__ = ["judge_apart", "spread"]
 
 _AT_ONCE = 63
 """Messages whose ways are followed together, a bit each."""
-_LACKING = 255 - ADDRESSED - REPEATED
+_LACKING = 255 - ADDRESSED
 
 
 @kernel
@@ -106,6 +106,7 @@ def judge_apart(
     origins: Ints,
     numbers: Ints,
     turn: Ints,
+    fresh: Bools,
     first: Ints,
     marks: Ints,
     wanted: Bools,
@@ -125,18 +126,21 @@ def judge_apart(
                 marks[m, p] &= 255 - ADDRESSED
     mark_fifo(base, first, marks, True)
     if wanted[CAUSAL]:
-        mark_causal(kind, message, starts, sent, first, marks, True, CAUSAL_BROKEN, CAUSAL_BROKEN)
+        mark_causal(
+            kind, message, starts, sent, fresh, first, marks, True, CAUSAL_BROKEN, CAUSAL_BROKEN
+        )
     if wanted[TOTAL_GAP_FREE]:
         crossed = np.zeros(len(turn), np.bool_)
-        mark_total(kind, message, starts, first, marks, len(sent), True, crossed)
+        mark_total(message, starts, fresh, first, marks, len(sent), True, crossed)
     counts = np.zeros((len(wanted), 3), np.int64)
-    apart = only(first, turn, APART, APART)
+    apart = only(message, fresh, turn, APART, APART)
     tally(
-        kind, message, starts, apart, marks, len(sent), wanted, counts, witness,
+        message, starts, apart, marks, 0, len(sent), wanted, counts, witness,
         np.empty((0, 4), np.int64), 0,
     )  # fmt: skip
+    asked = asked_by_marks(witness, marks, len(sent))
     order_witnesses(
-        kind, message, origins, numbers, ids, starts, sent, base, first, marks, True, witness
+        kind, message, origins, numbers, ids, starts, sent, base, fresh, asked, True, witness
     )
     found = np.empty((len(turn) * members, 3), np.int64)
     many = 0

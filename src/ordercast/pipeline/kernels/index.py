@@ -20,14 +20,15 @@ __all__ = [
     "OTHER",
     "RECEIVE",
     "RECOVER",
-    "REPEATED",
     "SEND",
     "UNHEARD_OF",
     "addresses",
+    "at_a_time",
     "bounds",
     "chains",
     "correct",
     "first_deliveries",
+    "fresh_rows",
     "members",
     "place",
 ]
@@ -40,9 +41,8 @@ NEVER = 2**31 - 1
 NONE = -1
 """Instead of a message: the row has none."""
 
-# What is known of a process and a message, one bit each.
 ADDRESSED = 1
-REPEATED = 128
+"""What is known of a process and a message is one bit each; see `order` for the others."""
 
 
 @part
@@ -128,41 +128,55 @@ def chains(kind: Ints, starts: Ints) -> tuple[Ints, Ints]:
 
 
 @part
+def at_a_time(messages: int, members: int, rows: int, cells: Ints) -> int:
+    """How many members to look at at a time, so that tables of messages × members stay moderate:
+    `cells`, see `run`."""
+    most = max(max(cells[0], cells[1] * rows) // max(messages + members, 1), 1)
+    times = max(-(-members // most), 1)
+    return max(int(-(-members // times)), 1)
+
+
+@part
 def addresses(
-    ids: Ints, sent: Ints, everyone: Bools, dest_start: Ints, dest: Ints, marks: Ints
+    ids: Ints, sent: Ints, everyone: Bools, dest_start: Ints, dest: Ints, marks: Ints, low: int
 ) -> None:
-    """Sets ADDRESSED for every member that a message was sent to."""
+    """Sets ADDRESSED for every member from `low` on that a message was sent to."""
+    width = marks.shape[1]
     for m in range(len(sent)):
         row = sent[m]
         if everyone[row]:
-            for p in range(len(ids)):
+            for p in range(width):
                 marks[m, p] |= ADDRESSED
         else:
             for i in range(dest_start[row], dest_start[row + 1]):
-                p = place(ids, dest[i])
-                if p >= 0:
+                p = place(ids, dest[i]) - low
+                if 0 <= p < width:
                     marks[m, p] |= ADDRESSED
 
 
 @part
-def first_deliveries(
-    kind: Ints, message: Ints, starts: Ints, first: Ints, marks: Ints
-) -> tuple[int, int]:
-    """Fills in `first` (message × member: the row of the first delivery, or NEVER), sets REPEATED.
-
-    Returns how many there are, and the first row that repeats an earlier one (or -1).
-    """
-    count = 0
-    repeated = -1
+def fresh_rows(kind: Ints, message: Ints, starts: Ints, messages: int) -> tuple[Bools, int, int]:
+    """Which rows are the first delivery of a message there, how many, and the first row that
+    repeats an earlier one (or -1)."""
+    fresh = np.zeros(len(kind), np.bool_)
+    latest = np.full(messages, -1, np.int32)  # member that has delivered it
+    count, repeated = 0, -1
     for p in range(len(starts) - 1):
         for row in range(starts[p], starts[p + 1]):
             if kind[row] == DELIVER:
-                m = message[row]
-                if first[m, p] == NEVER:
-                    first[m, p] = row
+                if latest[message[row]] != p:
+                    latest[message[row]] = p
+                    fresh[row] = True
                     count += 1
-                else:
-                    marks[m, p] |= REPEATED
-                    if repeated < 0:
-                        repeated = row
-    return count, repeated
+                elif repeated < 0:
+                    repeated = row
+    return fresh, count, repeated
+
+
+@part
+def first_deliveries(message: Ints, starts: Ints, fresh: Bools, first: Ints, low: int) -> None:
+    """Fills in `first` (message × member, from `low` on: the row of the first delivery)."""
+    for p in range(low, min(low + first.shape[1], len(starts) - 1)):
+        for row in range(starts[p], starts[p + 1]):
+            if fresh[row]:
+                first[message[row], p - low] = row

@@ -28,8 +28,8 @@ from ordercast.pipeline.kernels.findings import (
     listed,
     note,
 )
-from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, LEARN, NEVER, SEND
-from ordercast.pipeline.kernels.kernel import Ints, part
+from ordercast.pipeline.kernels.index import ADDRESSED, LEARN, NEVER, SEND
+from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 
 __all__ = [
     "CAUSAL_BROKEN",
@@ -52,10 +52,12 @@ GAP, GAP_DOUBT = 32, 64
 def mark_fifo(base: Ints, first: Ints, marks: Ints, complete: bool) -> bool:
     """Returns whether an addressed process never delivered something."""
     omitted = False
-    members = len(base) - 1
+    members = first.shape[1]
     latest = np.empty(members, np.int64)
     lost = np.empty(members, np.bool_)
-    for o in range(members):
+    for o in range(len(base) - 1):
+        if base[o] == base[o + 1]:
+            continue
         latest[:] = -1
         lost[:] = False
         for m in range(base[o], base[o + 1]):
@@ -81,6 +83,7 @@ def mark_causal(
     message: Ints,
     starts: Ints,
     sent: Ints,
+    fresh: Bools,
     first: Ints,
     marks: Ints,
     omissions: bool,
@@ -88,10 +91,12 @@ def mark_causal(
     unless: int,
 ) -> None:
     """Sets `mark` on every broken fact. With `omissions`, what is never delivered counts as
-    delivered after everything else; without, it does not count."""
-    members, known = len(starts) - 1, len(sent)
-    carried = np.full((known, members), -1, np.int32)
-    state = np.full((members, members), -1, np.int32)
+    delivered after everything else; without, it does not count.
+
+    `first` and `marks` may be of some members only: nobody's number depends on another's."""
+    members, known, width = len(starts) - 1, len(sent), first.shape[1]
+    carried = np.full((known, width), -1, np.int32)
+    state = np.full((members, width), -1, np.int32)
     done = np.zeros(known, np.bool_)
     waiting = np.full(known, -1, np.int32)  # for each message a list of processes
     behind = np.full(members, -1, np.int32)
@@ -115,19 +120,19 @@ def mark_causal(
                     ready[many] = q
                     many += 1
                     q = behind[q]
-            elif (kind[row] == DELIVER and m < known and first[m, p] == row) or kind[row] == LEARN:
+            elif (fresh[row] and m < known) or kind[row] == LEARN:
                 if not done[m]:
                     behind[p] = waiting[m]
                     waiting[m] = p
                     break
                 theirs = carried[m]
-                for q in range(members):
+                for q in range(width):
                     mine[q] = max(mine[q], theirs[q])
             row += 1
         row_of[p] = row
     for p in range(members):
         if row_of[p] < starts[p + 1]:  # something was delivered before it was sent
-            _settle(kind, message, starts, first, marks, carried, omissions, mark, unless)
+            _settle(kind, message, starts, fresh, first, marks, carried, omissions, mark, unless)
             break
 
 
@@ -163,6 +168,7 @@ def _settle(
     kind: Ints,
     message: Ints,
     starts: Ints,
+    fresh: Bools,
     first: Ints,
     marks: Ints,
     carried: Ints,
@@ -171,13 +177,13 @@ def _settle(
     unless: int,
 ) -> None:
     """For logs that contradict themselves: goes round until nobody learns anything new."""
-    members, known = len(starts) - 1, len(carried)
-    state = np.empty(members, np.int32)
-    before = np.empty(members, np.int32)
+    known, width = carried.shape
+    state = np.empty(width, np.int32)
+    before = np.empty(width, np.int32)
     changed = True
     while changed:
         changed = False
-        for p in range(members):
+        for p in range(len(starts) - 1):
             state[:] = -1
             for row in range(starts[p], starts[p + 1]):
                 m = message[row]
@@ -186,21 +192,21 @@ def _settle(
                     _compare(state, first, marks, m, mark, unless)
                     _carry(carried, state, first, marks, m, omissions)
                     _copy(carried, m, state)
-                    for q in range(members):
+                    for q in range(width):
                         if carried[m, q] != before[q]:
                             changed = True
-                elif kind[row] == DELIVER and m < known and first[m, p] == row:
-                    for q in range(members):
+                elif fresh[row] and m < known:
+                    for q in range(width):
                         state[q] = max(state[q], carried[m, q])
 
 
 @part
 def tally(
-    kind: Ints,
     message: Ints,
     starts: Ints,
-    first: Ints,
+    fresh: Bools,
     marks: Ints,
+    low: int,
     known: int,
     wanted: Ints,
     counts: Ints,
@@ -208,7 +214,8 @@ def tally(
     hits: Ints,
     many: int,
 ) -> tuple[Ints, int]:
-    """Counts what the marks say, in the order of process and row, and notes the first."""
+    """Counts what the marks say, of the members from `low` on, in the order of process and row, and
+    notes the first."""
     names = (FIFO, CAUSAL, TOTAL_GAP_FREE)
     broken = (FIFO_BROKEN, CAUSAL_BROKEN, GAP)
     doubtful = (FIFO_DOUBT, CAUSAL_DOUBT, GAP_DOUBT)
@@ -216,12 +223,12 @@ def tally(
     for k in range(3):
         if wanted[names[k]]:
             interesting |= broken[k] | doubtful[k]
-    for p in range(len(starts) - 1):
+    for p in range(low, min(low + marks.shape[1], len(starts) - 1)):
         for row in range(starts[p], starts[p + 1]):
             m = message[row]
-            if kind[row] != DELIVER or first[m, p] != row:
+            if not fresh[row]:
                 continue
-            marked = marks[m, p]
+            marked = marks[m, p - low]
             counts[TOTAL_GAP_FREE, CHECKED] += 1
             if m < known and marked & ADDRESSED:
                 counts[FIFO, CHECKED] += 1

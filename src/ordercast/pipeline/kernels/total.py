@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ordercast.pipeline.kernels.findings import FIRST, SECOND, TOTAL_PAIRWISE, note
-from ordercast.pipeline.kernels.index import ADDRESSED, DELIVER, NEVER
+from ordercast.pipeline.kernels.index import ADDRESSED, NEVER
 from ordercast.pipeline.kernels.kernel import Bools, Ints, part
 from ordercast.pipeline.kernels.order import GAP, GAP_DOUBT
 from ordercast.pipeline.kernels.sorting import smaller
@@ -23,32 +23,35 @@ _BITS = 62
 
 @part
 def mark_total(
-    kind: Ints,
     message: Ints,
     starts: Ints,
+    fresh: Bools,
     first: Ints,
     marks: Ints,
     known: int,
     complete: bool,
     crossed: Bools,
 ) -> int:
-    """Sets GAP and GAP_DOUBT, and `crossed` for each message that is in a crossed pair.
+    """Sets GAP and GAP_DOUBT, and `crossed` for each message that is in a crossed pair, as far as
+    the members that `first` and `marks` are of show it.
 
-    Returns how many messages are crossed.
+    Returns how many messages are crossed that were not before.
     """
-    members = len(starts) - 1
+    members = first.shape[1]
     latest = np.empty(members, np.int64)  # of all that was delivered
     owed = np.empty(members, np.int64)  # of what was addressed to q and delivered there
     lost = np.empty(members, np.bool_)  # something was addressed to q and never delivered there
     many = 0
-    for p in range(members):
+    for p in range(len(starts) - 1):
+        if starts[p] == starts[p + 1]:
+            continue
         latest[:] = -1
         owed[:] = -1
         lost[:] = False
         any_lost = False
         for row in range(starts[p], starts[p + 1]):
             n = message[row]
-            if kind[row] != DELIVER or first[n, p] != row:
+            if not fresh[row]:
                 continue
             behind = any_lost
             for q in range(members):
@@ -80,43 +83,25 @@ def mark_total(
 
 
 @part
-def shared(first: Ints, mine: Ints) -> int:
+def shared(message: Ints, starts: Ints, fresh: Bools, messages: int, mine: Ints) -> int:
     """How many neighbours there are in all processes' orders, of messages that others delivered
     as well. Adds to `mine` how many such messages each process delivered."""
-    members = first.shape[1]
-    for m in range(first.shape[0]):
-        count = 0
-        for p in range(members):
-            if first[m, p] != NEVER:
-                count += 1
-        if count >= 2:
-            for p in range(members):
-                if first[m, p] != NEVER:
-                    mine[p] += 1
+    times = np.zeros(messages, np.int32)
+    for row in range(len(fresh)):
+        if fresh[row]:
+            times[message[row]] += 1
     total = 0
-    for p in range(members):
+    for p in range(len(mine)):
+        for row in range(starts[p], starts[p + 1]):
+            if fresh[row] and times[message[row]] >= 2:
+                mine[p] += 1
         total += max(mine[p] - 1, 0)
     return total
 
 
 @part
-def _cross(first: Ints, m: int, n: int) -> bool:
-    """Do two processes deliver these in opposite orders?"""
-    earlier, later = False, False
-    for p in range(first.shape[1]):
-        a, b = first[m, p], first[n, p]
-        if a == NEVER or b == NEVER:
-            continue
-        if a < b:
-            earlier = True
-        else:
-            later = True
-    return earlier and later
-
-
-@part
 def crossings(
-    kind: Ints, message: Ints, starts: Ints, first: Ints, crossed: Bools, most: int
+    message: Ints, starts: Ints, fresh: Bools, crossed: Bools, most: int
 ) -> tuple[int, bool]:
     """How many pairs are crossed, each counted at the first process that delivered both.
 
@@ -125,44 +110,91 @@ def crossings(
     `most` pairs it stops, and says that it did.
     """
     members = len(starts) - 1
+    begin, who_did, when = _deliveries(message, starts, fresh, crossed)
+    times = np.zeros(members, np.int32)
+    column = np.empty(members, np.int32)
     pairs, looked = 0, 0
     for a in range(members):
-        size = 0
-        for row in range(starts[a], starts[a + 1]):
-            if kind[row] == DELIVER and crossed[message[row]] and first[message[row], a] == row:
-                size += 1
-        mine = np.empty(size, np.int64)
-        rows = np.empty((size, members), np.int32)
-        highest = np.empty((size, members), np.int32)  # of this one and all before it
+        mine = _crossed_at(message, starts, fresh, crossed, a)
+        size = len(mine)
+        if size < 2:
+            continue
+        # Of the others only who delivered two of these, and in the order of all.
+        times[:] = 0
+        for i in range(size):
+            for k in range(begin[mine[i]], begin[mine[i] + 1]):
+                times[who_did[k]] += 1
+        many, me = 0, 0
+        for q in range(members):
+            if q == a:
+                me = many
+            column[q] = many if times[q] >= 2 else -1
+            many += times[q] >= 2
+        rows = np.full((size, many), NEVER, np.int32)
+        highest = np.full((size, many), -1, np.int32)  # of this one and all before it
         who = np.zeros(size, np.int64)  # delivered it, of those before this process: a bit each
-        size = 0
-        for row in range(starts[a], starts[a + 1]):
-            m = message[row]
-            if kind[row] == DELIVER and crossed[m] and first[m, a] == row:
-                mine[size] = m
-                for q in range(members):
-                    at = first[m, q]
-                    rows[size, q] = at
-                    if q < min(a, _BITS) and at != NEVER:
-                        who[size] |= 1 << q
-                    highest[size, q] = -1 if at == NEVER else at
-                    if size > 0:
-                        highest[size, q] = max(highest[size, q], highest[size - 1, q])
-                size += 1
-        if _counted_before(a, rows):
+        for i in range(size):
+            for k in range(begin[mine[i]], begin[mine[i] + 1]):
+                q = column[who_did[k]]
+                if q >= 0:
+                    rows[i, q] = highest[i, q] = when[k]
+                    if q < min(me, _BITS):
+                        who[i] |= 1 << q
+            for q in range(many if i > 0 else 0):
+                highest[i, q] = max(highest[i, q], highest[i - 1, q])
+        if _counted_before(me, rows):
             continue
         for j in range(size):
             near = _near(rows, highest, j)
             looked += j - near
             for i in range(near, j):
-                if who[i] & who[j] == 0 and not _shared_from(_BITS, a, rows, i, j):
-                    for q in range(a + 1, members):
+                if who[i] & who[j] == 0 and not _shared_from(_BITS, me, rows, i, j):
+                    for q in range(me + 1, many):
                         if rows[i, q] != NEVER and rows[i, q] > rows[j, q]:
                             pairs += 1
                             break
             if looked > most:
                 return pairs, False
     return pairs, True
+
+
+@part
+def _deliveries(
+    message: Ints, starts: Ints, fresh: Bools, crossed: Bools
+) -> tuple[Ints, Ints, Ints]:
+    """Of each crossed message who delivered it, and in which row: where its own begin, and all."""
+    begin = np.zeros(len(crossed) + 1, np.int64)
+    for row in range(len(fresh)):
+        if fresh[row] and crossed[message[row]]:
+            begin[message[row] + 1] += 1
+    for m in range(len(crossed)):
+        begin[m + 1] += begin[m]
+    who = np.empty(begin[len(crossed)], np.int32)
+    when = np.empty(begin[len(crossed)], np.int32)
+    fill = begin[: len(crossed)].copy()
+    for p in range(len(starts) - 1):
+        for row in range(starts[p], starts[p + 1]):
+            m = message[row]
+            if fresh[row] and crossed[m]:
+                who[fill[m]] = p
+                when[fill[m]] = row
+                fill[m] += 1
+    return begin, who, when
+
+
+@part
+def _crossed_at(message: Ints, starts: Ints, fresh: Bools, crossed: Bools, p: int) -> Ints:
+    """What a process delivered of them, in its order."""
+    size = 0
+    for row in range(starts[p], starts[p + 1]):
+        size += fresh[row] and crossed[message[row]]
+    mine = np.empty(size, np.int64)
+    size = 0
+    for row in range(starts[p], starts[p + 1]):
+        if fresh[row] and crossed[message[row]]:
+            mine[size] = message[row]
+            size += 1
+    return mine
 
 
 @part
@@ -210,28 +242,57 @@ def _counted_before(a: int, rows: Ints) -> bool:
 
 
 @part
-def pair_witness(origins: Ints, numbers: Ints, first: Ints, crossed: Bools, witness: Ints) -> None:
+def pair_witness(
+    message: Ints,
+    starts: Ints,
+    fresh: Bools,
+    origins: Ints,
+    numbers: Ints,
+    crossed: Bools,
+    witness: Ints,
+) -> None:
     """The crossed pair with the smallest names."""
     m = -1
     for other in range(len(crossed)):
         if crossed[other] and (m < 0 or smaller(origins, numbers, other, m)):
             m = other
+    at_m = _places(message, starts, fresh, m)
+    earlier = np.zeros(len(crossed), np.bool_)  # somebody delivered it before m
+    later = np.zeros(len(crossed), np.bool_)
+    for p in range(len(at_m)):
+        for row in range(starts[p], starts[p + 1] if at_m[p] != NEVER else 0):
+            if fresh[row]:
+                earlier[message[row]] |= row < at_m[p]
+                later[message[row]] |= row > at_m[p]
     n = -1
     for other in range(len(crossed)):
         if (
             crossed[other]
+            and earlier[other]
+            and later[other]
             and (n < 0 or smaller(origins, numbers, other, n))
-            and _cross(first, m, other)
         ):
             n = other
+    at_n = _places(message, starts, fresh, n)
     one = -1
-    for p in range(first.shape[1]):
-        if first[m, p] == NEVER or first[n, p] == NEVER:
+    for p in range(len(at_m)):
+        if at_m[p] == NEVER or at_n[p] == NEVER:
             continue
         if one < 0:
             one = p
-        elif (first[m, p] < first[n, p]) != (first[m, one] < first[n, one]):
+        elif (at_m[p] < at_n[p]) != (at_m[one] < at_n[one]):
             # As far as `one` is concerned, m comes first or second.
-            which = FIRST if first[m, one] < first[n, one] else SECOND
-            note(witness[TOTAL_PAIRWISE], 0, p, first[n, p], m, n, one, which, 0, -1)
+            which = FIRST if at_m[one] < at_n[one] else SECOND
+            note(witness[TOTAL_PAIRWISE], 0, p, at_n[p], m, n, one, which, 0, -1)
             return
+
+
+@part
+def _places(message: Ints, starts: Ints, fresh: Bools, m: int) -> Ints:
+    """In which row each member delivered a message, or NEVER."""
+    at = np.full(len(starts) - 1, NEVER, np.int32)
+    for p in range(len(at)):
+        for row in range(starts[p], starts[p + 1]):
+            if fresh[row] and message[row] == m:
+                at[p] = row
+    return at

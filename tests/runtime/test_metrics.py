@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -125,6 +126,12 @@ def fetch(url: str) -> str:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text: str = answer.read().decode()
         return text
+
+
+@pytest.mark.parametrize("watched", [(), (3,), (None,)])
+def test_what_counts_nothing_is_told(watched: tuple[Any, ...]) -> None:
+    with pytest.raises(ordercast.UsageError, match="give a group or a replica, or several"):
+        ordercast.metrics(*watched)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,8 @@ def test_what_is_no_message_is_refused_before_anything_is_sent() -> None:
                 await a.send("text")  # type: ignore[arg-type]
             with pytest.raises(UsageError, match=r"of type str"):
                 await a.send_many([b"bytes", "text"])  # type: ignore[list-item]
+            with pytest.raises(UsageError, match="NoneType is no messages: give several of them"):
+                await a.send_many(None)  # type: ignore[arg-type]
             with pytest.raises(UsageError, match=r"a message of 16777216 bytes: \d+ is the limit"):
                 await a.send_many([b"small", bytes(2**24)])
             changing = bytearray(b"as it was")

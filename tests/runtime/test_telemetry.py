@@ -105,6 +105,30 @@ def test_what_cannot_be_sent_is_told_as_by_the_group(propagate: bool, payload: o
     asyncio.run(run())
 
 
+def test_what_is_no_group_is_not_wrapped() -> None:
+    with pytest.raises(UsageError, match="None cannot be wrapped: give a group"):
+        ordercast.traced(None)  # type: ignore[arg-type]
+
+
+def test_a_delivery_that_was_taken_from_the_group_is_linked_as_well() -> None:
+    traces, exporter = provider()
+
+    async def run() -> None:
+        async with joined("a") as (a,):
+            traced = ordercast.traced(a, propagate=True, provider=traces)
+            await traced.send(b"one")
+            with traced.processing(await anext(a)):
+                pass
+
+    asyncio.run(run())
+    spans = exporter.get_finished_spans()
+    [sent], [done] = (of_kind(spans, kind) for kind in (SpanKind.PRODUCER, SpanKind.CONSUMER))
+    assert sent.context is not None
+    assert [link.context.span_id for link in done.links] == [sent.context.span_id]
+    assert done.attributes is not None
+    assert done.attributes["messaging.message.body.size"] == 3
+
+
 @pytest.mark.parametrize("kind", [bytearray, memoryview])
 def test_what_is_as_good_as_bytes_is_sent(kind: type) -> None:
     traces, exporter = provider()

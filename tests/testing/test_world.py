@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -112,12 +113,39 @@ def test_what_cannot_be_is_said(
     [
         ({"delay_s": (2, 1)}, "a delay from 2 s to 1 s: choose 0 or more, in order"),
         ({"delay_s": (-1, 1)}, "a delay from -1 s"),
+        ({"delay_s": 3}, r"a delay of 3: give the least and the most, as \(0.001, 0.01\)"),
         ({"loss": 1.0}, "a loss of 1.0: choose from 0 to less than 1"),
+        ({"limit_s": -1}, "a limit of -1 s: choose more than 0"),
     ],
 )
 def test_a_network_that_cannot_be_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         run(goes_on_and_on, **options)
+
+
+def test_a_story_within_a_coroutine_is_refused() -> None:
+    async def test() -> None:
+        run(goes_on_and_on)
+
+    with pytest.raises(UsageError, match="from a plain function, not here"):
+        asyncio.run(test())
+
+
+def test_a_program_may_ask_for_signals() -> None:
+    """Those of production do, and run here as they are."""
+
+    async def program() -> bool:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, loop.stop)
+        await asyncio.sleep(1)
+        return loop.remove_signal_handler(signal.SIGTERM)
+
+    async def story(world: World) -> bool:
+        told: bool = await world.start("a", program)
+        return told
+
+    assert run(story) is False
 
 
 async def fails(after_s: float) -> None:

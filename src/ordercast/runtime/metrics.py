@@ -13,7 +13,7 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from ordercast.errors import SetupError
+from ordercast.errors import SetupError, UsageError
 from ordercast.runtime.handshakes import REASONS
 from ordercast.runtime.status import JournalStatus, PeerStatus, Status
 
@@ -92,6 +92,11 @@ class Watched(Protocol):
 def metrics(*groups: Watched) -> GroupCollector:
     """To be registered with a Prometheus registry: one collector for all groups and replicas of a
     process, as in `metrics(group, replica)`."""
+    if not groups:
+        raise UsageError("metrics() of nothing: give a group or a replica, or several")
+    for group in groups:
+        if not callable(getattr(group, "status", None)):
+            raise UsageError(f"{group!r} counts nothing: give a group or a replica, or several")
     return GroupCollector(groups)
 
 

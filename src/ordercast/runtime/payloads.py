@@ -12,6 +12,11 @@ __all__ = ["checked_payload", "checked_payloads"]
 
 def checked_payloads(payloads: Iterable[bytes]) -> tuple[list[bytes], int]:
     """The messages, and their size in all."""
+    try:
+        iter(payloads)
+    except TypeError:
+        what = f"{type(payloads).__name__} is no messages"
+        raise UsageError(f"{what}: give several of them, as in send_many([b'…', b'…'])") from None
     those = list(payloads)
     # Of all ways to look at the type of many, this is the fastest.
     if list(map(type, those)).count(bytes) != len(those):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ordercast.errors import SetupError
+from ordercast.errors import SetupError, UsageError
 from ordercast.runtime.group import Group
 from ordercast.runtime.payloads import checked_payload
 from ordercast.runtime.receipts import Receipt
@@ -62,6 +62,8 @@ def traced(
     propagate   tell the others what the sender was doing: all members have to wrap theirs
     provider    of the spans, if not the global one
     """
+    if not isinstance(group, Group):
+        raise UsageError(f"{group!r} cannot be wrapped: give a group, as join() makes it")
     return Traced(group, propagate=propagate, provider=provider)
 
 
@@ -109,9 +111,11 @@ class Traced:
         )
 
     @contextmanager
-    def processing(self, delivery: TracedDelivery) -> Iterator[Span]:
+    def processing(self, delivery: Delivery) -> Iterator[Span]:
         """What the application does with a delivery. A link and no child, since every member has
         its own, and they may come long after the sender has finished."""
+        if not isinstance(delivery, TracedDelivery):  # it was taken from the group itself
+            delivery = self._traced(delivery)
         attributes = self._attributes("process", len(delivery.payload))
         attributes["messaging.message.id"] = delivery.id
         attributes["ordercast.position"] = delivery.position

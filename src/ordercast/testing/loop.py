@@ -183,6 +183,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Hosts are names here, and mean themselves."""
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, int(port)))]
 
+    def add_signal_handler(  # type: ignore[override]
+        self, sig: int, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        """A program may ask to be told of signals. In a story nobody sends one."""
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        return False
+
     def _absent(self, *_: object, **__: object) -> NoReturn:
         raise UsageError(
             "a story has streams over TCP, and nothing else: no datagrams, no Unix sockets, no "

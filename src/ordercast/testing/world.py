@@ -133,6 +133,7 @@ def run(
     limit_s   of the story's own time, after which it has failed
     """
     _check(delay_s, loss)
+    _check_here(limit_s)
     network = Network(random.Random(f"{seed}/network"), delay_s, loss)
     loop = network.loop = VirtualLoop(network, limit_s=limit_s)
     world = World(loop, network, random.Random(f"{seed}/story"))
@@ -152,12 +153,24 @@ def run(
 
 
 def _check(delay_s: tuple[float, float], loss: float) -> None:
+    if not isinstance(delay_s, tuple | list) or len(delay_s) != 2:
+        raise UsageError(f"a delay of {delay_s!r}: give the least and the most, as (0.001, 0.01)")
     if not 0 <= delay_s[0] <= delay_s[1]:
         raise UsageError(
             f"a delay from {delay_s[0]} s to {delay_s[1]} s: choose 0 or more, in order"
         )
     if not 0 <= loss < 1:
         raise UsageError(f"a loss of {loss}: choose from 0 to less than 1")
+
+
+def _check_here(limit_s: float) -> None:
+    if not limit_s > 0:
+        raise UsageError(f"a limit of {limit_s} s: choose more than 0")
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError("a story has a loop of its own: call run() from a plain function, not here")
 
 
 def _blame(world: World, context: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ _UNREADABLE = re.compile(
 
 
 def readable(text: str) -> str:
-    """On one line, with all that would not show as a character escaped: a name may come from
-    anyone and hold anything."""
+    """On one line, with whatever a terminal would obey escaped: a name may come from anyone and
+    hold anything."""
     if text.isprintable():
         return text
     return _UNREADABLE.sub(lambda found: ascii(found[0])[1:-1], text)

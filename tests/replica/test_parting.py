@@ -162,6 +162,22 @@ def test_without_a_majority_proposals_do_not_pile_up() -> None:
     tell(story, settings=LITTLE)
 
 
+def test_nobody_is_left_behind_before_the_group_has_begun() -> None:
+    """Until all have told whom they have met, nobody has a seat that could be taken from him."""
+
+    async def story(told: Story) -> None:
+        told.begin("abc")
+        await asyncio.sleep(0.2)  # all have met, and not all have said so
+        told.world.cut("ab", "c")
+        await asyncio.sleep(20)
+        assert not told.replicas
+        assert not told.changes["a"][1:]
+        told.world.heal()
+        await told.there("a", "b", "c")
+
+    tell(story, settings=ordercast.Settings(window_bytes=1))
+
+
 @pytest.mark.parametrize("others", ["a", "ab"])
 def test_one_whose_place_was_taken_is_told(others: str) -> None:
     """Whether it delivers that itself or has to ask: it would knock in vain for ever."""

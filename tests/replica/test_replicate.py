@@ -601,6 +601,10 @@ def test_what_cannot_be_asked_of_a_replica() -> None:
                 await replica.remove("z")
             with pytest.raises(ordercast.UsageError, match="somebody has to stay"):
                 await replica.remove("a", "b")
+            await made["b"].leave()
+            with pytest.raises(ordercast.UsageError, match="the last one just closes"):
+                await replica.leave()
+            assert not replica._life.leaving
         with pytest.raises(ordercast.UsageError, match="this replica is closed"):
             await replica.do(b"x")
 
@@ -617,7 +621,7 @@ def test_another_thread_is_told_how_to_ask() -> None:
                 await replica.sync()
                 return answer
 
-            for use in (ask, replica.sync, functools.partial(replica.remove, "a")):
+            for use in (ask, replica.sync, replica.leave, functools.partial(replica.remove, "a")):
                 with pytest.raises(ordercast.UsageError, match="belongs to another event loop: f"):
                     await asyncio.to_thread(asyncio.run, use())  # type: ignore[operator]
             with pytest.raises(ordercast.UsageError, match="belongs to another event loop: from"):

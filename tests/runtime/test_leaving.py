@@ -155,7 +155,13 @@ def test_whoever_leaves_a_disk_that_hangs_does_not_stop_the_loop(
         works.set()
         await until(lambda: lock_is_free(tmp_path / "a" / "lock"))
 
+    def truncate(fd: int, size: int) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        cut(fd, size)
+
+    cut = os.ftruncate
     monkeypatch.setattr(writer, "sync_file", sync_file)
+    monkeypatch.setattr(os, "ftruncate", truncate)
     try:
         asyncio.run(run())
     finally:

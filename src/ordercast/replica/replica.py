@@ -58,9 +58,14 @@ class Replica:
 
     async def leave(self) -> None:
         """Be no member any more. Whoever only closes keeps its seat, and is waited for."""
+        self._check()
         self._life.leaving = True
-        with contextlib.suppress(RemovedError):
-            await self.remove(self.me)
+        try:
+            with contextlib.suppress(RemovedError):
+                await self.remove(self.me)
+        except UsageError:  # it cannot, and stays
+            self._life.leaving = False
+            raise
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ordercast.runtime.discovery import (
     Peers,
     Presence,
     assemble,
+    looked,
     parse_peers,
 )
 from ordercast.runtime.discovery.remembered import recall, remember
@@ -78,7 +79,7 @@ class Entrance:
     async def locate(self, name: str) -> Address | None:
         """Where a member is by now, if it can be found out; dialling goes on in any case."""
         with contextlib.suppress(OrdercastError, OSError):
-            return (await self.finder.look()).get(name)
+            return (await looked(self.finder)).get(name)
         return None
 
     async def shut(self) -> None:

@@ -14,7 +14,13 @@ Finding is not trusting: whoever is found still has to show the certificate of i
 
 from ordercast.runtime.discovery.address import Address
 from ordercast.runtime.discovery.asking import Answer, Ask, Dns, Resolve, Via
-from ordercast.runtime.discovery.assemble import Membership, Presence, assemble, withdraw
+from ordercast.runtime.discovery.assemble import (
+    Membership,
+    Presence,
+    assemble,
+    looked,
+    withdraw,
+)
 from ordercast.runtime.discovery.finder import DiscoveryError, Finder, check_reachable
 from ordercast.runtime.discovery.peers import Peers, parse_peers, parse_text
 from ordercast.runtime.discovery.registry import Registry
@@ -37,6 +43,7 @@ __all__ = [
     "assemble",
     "check_reachable",
     "from_toml",
+    "looked",
     "parse_peers",
     "parse_text",
     "withdraw",

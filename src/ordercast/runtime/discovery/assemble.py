@@ -13,7 +13,7 @@ from ordercast.runtime.discovery.address import Address, words
 from ordercast.runtime.discovery.finder import DiscoveryError, Finder
 from ordercast.runtime.keys import check_name
 
-__all__ = ["Membership", "Presence", "assemble", "withdraw"]
+__all__ = ["Membership", "Presence", "assemble", "looked", "withdraw"]
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ async def assemble(
             await finder.announce(me, address)
             while True:
                 try:
-                    found, trouble = {me: address} | await _looked(finder), ""
+                    found, trouble = {me: address} | await looked(finder), ""
                 except OSError as error:  # it may be there again before long
                     found, trouble = {me: address} | finder.known, words(error)
                 now = _presence(finder, found)
@@ -105,7 +105,8 @@ async def withdraw(finder: Finder) -> None:
         logger.warning("%s.withdraw() failed: %s", type(finder).__name__, why)
 
 
-async def _looked(finder: Finder) -> dict[str, Address]:
+async def looked(finder: Finder) -> dict[str, Address]:
+    """What it has found, if it can be that."""
     found: object = await finder.look()
     if isinstance(found, dict) and all(isinstance(each, Address) for each in found.values()):
         return found

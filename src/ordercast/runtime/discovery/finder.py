@@ -35,7 +35,8 @@ class Finder(ABC):
     @abstractmethod
     async def look(self) -> dict[str, Address]:
         """Who is known now, oneself perhaps included. An `OSError` is something that passes: it is
-        tried again. Whatever else this raises ends `join`, or the member."""
+        tried again. Whatever else this raises ends `join`. Later, when a member is looked for that
+        is not where it was, errors of ordercast's pass as well, and any other ends the member."""
 
     @abstractmethod
     async def withdraw(self) -> None:

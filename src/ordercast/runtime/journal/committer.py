@@ -67,8 +67,8 @@ class Committer:
         elif ended:
             then()
 
-    async def closed(self) -> None:
-        """As `close`, while the loop turns."""
+    async def closed(self, then: Callable[[], None]) -> None:
+        """As `close`, while the loop turns; returns when that is done as well."""
         loop = asyncio.get_running_loop()
         over = loop.create_future()
 
@@ -80,6 +80,7 @@ class Committer:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(tell)
 
+        self.close(then)
         self.close(told)
         await over
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ordercast.errors import OrdercastError
+from ordercast.errors import JournalError, OrdercastError
 from ordercast.runtime.journal.committer import Committer
 from ordercast.runtime.journal.files import Files, Recovered
 from ordercast.runtime.journal.ownership import lock, make
@@ -73,7 +73,7 @@ class Journal:
         self._taken: Taken | None = None
         self._committer: Committer | None = None
         self._left = False
-        """Whether the thread of a disk that does not answer closes it, whenever that is."""
+        """Whether it is left to the thread to close it, whenever that is."""
         self._number = 0
         self._lock_fd = -1
         try:
@@ -248,14 +248,21 @@ class Journal:
     async def closed(self) -> None:
         """As `close`, while the loop turns. Whoever is cancelled leaves the rest to the thread: the
         directory is in use until that is through, or the process ends."""
-        if self._committer is not None and not self._left:
+        if self._committer is None or self._left:
+            self.close()
+            return
+        self._left = True
+        failed: list[JournalError] = []
+
+        def put_away() -> None:
             try:
-                await self._committer.closed()
-            except asyncio.CancelledError:
-                self._left = True
-                self._committer.close(self._put_away)
-                raise
-        self.close()
+                self._put_away()
+            except JournalError as error:
+                failed.append(error)
+
+        await self._committer.closed(put_away)
+        if failed:
+            raise failed[0]
 
     def _put_away(self) -> None:
         try:

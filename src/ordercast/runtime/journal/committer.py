@@ -42,7 +42,8 @@ class Committer:
         self._work: deque[_Commit | Callable[[], None]] = deque()
         self._ready = threading.Condition()
         self._closing = self._over = False
-        self._at_end: list[Callable[[], None]] = []
+        self._last: Callable[[], None] | None = None
+        """What the thread does at its end."""
         self._thread = threading.Thread(target=self._run, name="ordercast-journal", daemon=True)
         self._thread.start()
 
@@ -53,22 +54,14 @@ class Committer:
         """After all commits so far, and before those to come."""
         self._put(step)
 
-    def close(self, then: Callable[[], None] | None = None) -> None:
-        """Returns when everything is on the disk, or has failed. If there is something to do
-        `then`, it returns at once, and the thread does that at its end."""
-        with self._ready:
-            self._closing = True
-            self._ready.notify()
-            ended = self._over
-            if then is not None and not ended:
-                self._at_end.append(then)
-        if then is None:
-            self._thread.join()
-        elif ended:
-            then()
+    def close(self) -> None:
+        """Returns when everything is on the disk, or has failed."""
+        self._end_with(None)
+        self._thread.join()
 
     async def closed(self, then: Callable[[], None]) -> None:
-        """As `close`, while the loop turns; returns when that is done as well."""
+        """As `close`, while the loop turns. The thread does `then` at its end, and does it even if
+        nobody waits for that any more."""
         loop = asyncio.get_running_loop()
         over = loop.create_future()
 
@@ -76,13 +69,24 @@ class Committer:
             if not over.done():
                 over.set_result(None)
 
-        def told() -> None:
+        def last() -> None:
+            try:
+                then()
+            except Exception as error:
+                self._failed(error)
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(tell)
 
-        self.close(then)
-        self.close(told)
+        if not self._end_with(last):
+            last()
         await over
+
+    def _end_with(self, last: Callable[[], None] | None) -> bool:
+        """When all that there is has been done. Says whether the thread will do it."""
+        with self._ready:
+            self._closing, self._last = True, last
+            self._ready.notify()
+            return not self._over
 
     def _put(self, item: _Commit | Callable[[], None]) -> None:
         with self._ready:
@@ -102,12 +106,9 @@ class Committer:
         except Exception as error:
             self._failed(error)
         with self._ready:
-            self._over = True
-        for then in self._at_end:
-            try:
-                then()
-            except Exception as error:
-                self._failed(error)
+            self._over, last = True, self._last
+        if last is not None:
+            last()
 
     def _take(self) -> list[_Commit] | Callable[[], None] | None:
         """All commits that may share a sync, or the step that comes next; None at the end."""
